@@ -1,0 +1,50 @@
+PYTHON ?= python3
+PY := .venv/bin/python
+UV := .venv/bin/uv
+COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml
+# Every pytest worker is one process; more BLAS threads than that would only compete.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: help demo test bench format lock clean
+.NOTPARALLEL:
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 10
+
+demo: .venv/core  ## from a spec and a CSV to a private release, with the core dependencies only
+	@.venv/bin/hdmm demo
+
+test: .venv/dev  ## everything that has to hold: style, types, import rules, tests, doctests, README
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+	.venv/bin/lint-imports --no-logo
+	$(ONE_THREAD) $(PY) -m pytest -q -n auto --maxprocesses 4
+
+bench: .venv/dev  ## run every benchmark; each prints ratios measured in one run
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done
+
+format: .venv/dev  ## rewrite the code to the house style
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+lock: | $(UV)  ## write core.lock and dev.lock again after a change of the dependencies
+	$(COMPILE) -o core.lock
+	$(COMPILE) --group dev -c core.lock -o dev.lock
+
+clean:  ## remove the environment and every cache
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/core .venv/dev: .venv/%: %.lock pyproject.toml | $(UV)
+	$(UV) pip install -q --python $(PY) --require-hashes -r $<
+	$(UV) pip install -q --python $(PY) --no-deps -e .
+	@touch $@
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "hdmm needs Python 3.11 or newer: make PYTHON=python3.x"; exit 2; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "Python's venv module is missing: install python3-venv"; exit 2; }
+	$(PY) -m pip install -q uv

@@ -1,0 +1,114 @@
+"""Files that hdmm writes and reads back: a header line with format, size and checksum, then JSON. Never pickle.
+
+NaN, infinities, duplicate keys, unknown formats and files that are damaged, cut short or oversized are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from hdmm.errors import ArtefactError, FaultError
+
+FORMAT = 1
+LARGEST = 1 << 30
+_HEADER = 1024
+
+
+def encode(kind: str, content: Any) -> bytes:
+    """The bytes of an artefact; equal content gives equal bytes."""
+    payload = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    header = {"hdmm": kind, "format": FORMAT, "bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
+    return json.dumps(header).encode() + b"\n" + payload
+
+
+def decode(kind: str, data: bytes, name: str) -> Any:
+    """The content of an artefact, checked; ``name`` is for messages."""
+    head, _, payload = data.partition(b"\n")
+    header = _json(head, name) if len(head) <= _HEADER and head.startswith(b"{") else None
+    if not isinstance(header, dict) or "hdmm" not in header:
+        raise ArtefactError(f"{name}: is not an hdmm {kind} file")
+    if header["hdmm"] != kind:
+        raise ArtefactError(f"{name}: is an hdmm {header['hdmm']} file, expected a {kind}")
+    if header.get("format") != FORMAT:
+        raise ArtefactError(
+            f"{name}: has format {header.get('format')}, this version reads {FORMAT}; update hdmm or plan again"
+        )
+    if set(header) != {"hdmm", "format", "bytes", "sha256"}:
+        raise ArtefactError(f"{name}: its header is damaged; make the file again")
+    if len(payload) != header["bytes"] or hashlib.sha256(payload).hexdigest() != header["sha256"]:
+        raise ArtefactError(f"{name}: is damaged or cut short: its checksum does not match; make the file again")
+    return _json(payload, name)
+
+
+def read(kind: str, path: Path) -> Any:
+    """Read and check an artefact; its size is checked first."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise ArtefactError(f"{path}: {size} bytes are more than a {kind} file may have ({LARGEST})")
+        data = path.read_bytes()
+    except OSError as error:
+        raise ArtefactError(f"{path}: cannot be read: {error.strerror}") from None
+    return decode(kind, data, str(path))
+
+
+def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
+    """Write a file so that it is there whole or not at all; by default it must not exist yet."""
+    if not overwrite:
+        check_new(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if overwrite:
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)  # unlike rename, refuses to overwrite
+    except FileExistsError:
+        raise ArtefactError(f"{path}: exists already and is never overwritten; choose another name") from None
+    except OSError as error:
+        raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def check_new(path: Path) -> None:
+    """Refuse a path that exists already or has no parent directory."""
+    if path.exists() or path.is_symlink():
+        raise ArtefactError(f"{path}: exists already and is never overwritten; choose another name")
+    if not path.absolute().parent.is_dir():
+        raise ArtefactError(f"{path}: its parent directory does not exist; create it first")
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames in a directory durable, where the system lets a directory be synced."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _json(data: bytes, name: str) -> Any:
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) != len(items):
+            raise ArtefactError(f"{name}: a key stands twice in its JSON")
+        return found
+
+    def refuse(constant: str) -> Any:
+        raise ArtefactError(f"{name}: {constant} is not a number that an artefact may hold")
+
+    try:
+        return json.loads(data, object_pairs_hook=pairs, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise ArtefactError(f"{name}: is not valid JSON") from None

@@ -1,0 +1,174 @@
+"""Plans as files. Nothing that privacy depends on is taken from the file without being recomputed from the strategy."""
+
+from __future__ import annotations
+
+import base64
+import io
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hdmm import baselines, matrix
+from hdmm._artefact import encode, read, write
+from hdmm._plan.plan import Candidate, Plan
+from hdmm.errors import ArtefactError, InputError
+from hdmm.matrix import Matrix
+from hdmm.memory import check_memory
+from hdmm.privacy.calibrate import NORM, NoiseKind
+from hdmm.privacy.unit import Unit
+from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy, sensitivity
+from hdmm.workload import Workload
+from hdmm.workload.spec import Spec
+
+_KIND = "plan"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Direct(_Model):
+    """Every product of the workload as it is."""
+
+    family: Literal["direct"] = "direct"
+
+
+class _Marginal(_Model):
+    """Marginals by their attributes, with weights as fractions."""
+
+    family: Literal["marginal"] = "marginal"
+    blocks: list[tuple[list[str], str]]
+
+
+class _Kron(_Model):
+    """One factor per attribute: "identity", or an integer array as base64 of its npy form."""
+
+    family: Literal["kron"] = "kron"
+    factors: dict[str, str]
+
+
+class _Candidate(_Model):
+    operator: str
+    rmse: float
+    seconds: float
+    certificate: float | None
+    seed: int | None
+
+
+class _File(_Model):
+    spec: dict[str, Any]
+    strategy: Annotated[_Direct | _Marginal | _Kron, Field(discriminator="family")]
+    sensitivity: str
+    operator: str
+    candidates: list[_Candidate]
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """A plan as the bytes of its file."""
+    spec = Spec(plan.workload.schema, plan.workload, plan.noise, plan.unit.rows, plan.unit.neighbours)
+    content = _File(
+        spec=spec.data(),
+        strategy=_strategy_data(plan.strategy, plan.workload),
+        sensitivity=str(sensitivity(plan.strategy.blocks, NORM[plan.noise])),
+        operator=plan.operator,
+        candidates=[_Candidate(**vars(candidate)) for candidate in plan.tried],
+    )
+    return encode(_KIND, content.model_dump())
+
+
+def save(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
+    """Write a plan to a file, by default a new one."""
+    write(path, plan_bytes(plan), overwrite=overwrite)
+
+
+def load(path: Path) -> Plan:
+    """Read a plan from a file."""
+    return parse(read(_KIND, path), str(path))
+
+
+def parse(content: Any, name: str) -> Plan:
+    """A plan from a file's checked JSON: everything is rebuilt, and what does not hold is refused."""
+    try:
+        file = _File.model_validate(content)
+    except ValidationError as error:
+        where = ".".join(str(step) for step in error.errors()[0]["loc"])
+        raise ArtefactError(f"{name}: is not a plan of this version: {where} is not as expected") from None
+    try:
+        spec = Spec.read(file.spec)
+        unit = Unit(spec.rows, spec.neighbours)  # type: ignore[arg-type]
+        strategy = _strategy(file.strategy, spec.workload)
+    except InputError as error:
+        raise ArtefactError(f"{name}: {error}") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ArtefactError(f"{name}: its strategy is not usable: {error}") from None
+    noise: NoiseKind = spec.noise  # type: ignore[assignment]
+    if not all(strategy.supports(product) for product in spec.workload.encoded.products):
+        raise ArtefactError(f"{name}: its strategy cannot answer its workload; plan again")
+    if str(sensitivity(strategy.blocks, NORM[noise])) != file.sensitivity:
+        raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
+    check_memory(strategy, spec.workload.encoded)
+    tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
+    return Plan(spec.workload, noise, unit, strategy, file.operator, tried)
+
+
+def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Marginal | _Kron:
+    names = workload.schema.names
+    match strategy:
+        case DirectStrategy():
+            return _Direct()
+        case MarginalStrategy():
+            return _Marginal(blocks=[([names[axis] for axis in b.axes], str(b.weight)) for b in strategy.blocks])
+        case KronStrategy():
+            block = strategy.block
+            pairs = zip(block.axes, block.factors, strict=True)
+            return _Kron(factors={names[axis]: _factor_data(factor) for axis, factor in pairs})
+    raise TypeError(f"{type(strategy).__name__} has no file form")
+
+
+def _strategy(data: _Direct | _Marginal | _Kron, workload: Workload) -> Strategy:
+    schema, encoded = workload.schema, workload.encoded
+    match data:
+        case _Direct():
+            strategy = baselines.Plain().propose(encoded, 1)
+            assert strategy is not None
+        case _Marginal():
+            blocks = []
+            for names, weight in data.blocks:
+                axes = tuple(schema.axis(name) for name in names)
+                blocks.append(
+                    Block(axes, tuple(matrix.Identity(schema.sizes[axis]) for axis in axes), Fraction(weight))
+                )
+            if len({block.axes for block in blocks}) != len(blocks) or not blocks:
+                raise ValueError("its marginals are not distinct")
+            strategy = MarginalStrategy(schema.sizes, tuple(blocks))
+        case _Kron():
+            axes = tuple(schema.axis(name) for name in data.factors)
+            factors = tuple(
+                _factor(text, schema.sizes[axis]) for axis, text in zip(axes, data.factors.values(), strict=True)
+            )
+            order = sorted(range(len(axes)), key=axes.__getitem__)
+            block = Block(tuple(axes[i] for i in order), tuple(factors[i] for i in order))
+            strategy = KronStrategy(schema.sizes, (block,))
+    if not all(block.integral for block in strategy.blocks):
+        raise ValueError("its queries are not integers")
+    return strategy
+
+
+def _factor_data(factor: Matrix) -> str:
+    if isinstance(factor, matrix.Identity):
+        return "identity"
+    buffer = io.BytesIO()
+    np.save(buffer, factor.dense(), allow_pickle=False)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _factor(text: str, size: int) -> Matrix:
+    if text == "identity":
+        return matrix.Identity(size)
+    array = np.load(io.BytesIO(base64.b64decode(text, validate=True)), allow_pickle=False)
+    if array.ndim != 2 or array.shape[1] != size or array.dtype != np.int64:
+        raise ValueError("a factor is not an integer matrix over its attribute")
+    return matrix.Dense(array)

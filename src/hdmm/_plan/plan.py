@@ -1,0 +1,154 @@
+"""The Plan: the chosen strategy with its noise and unit, and what it will cost in error. Made without data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from hdmm import baselines
+from hdmm.accuracy import accuracy
+from hdmm.bounds import svd_bound
+from hdmm.matrix import Gram
+from hdmm.matrix.gram import Term
+from hdmm.operators.base import loss
+from hdmm.privacy.budget import Budget
+from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate, unit_variance
+from hdmm.privacy.unit import Unit
+from hdmm.strategy import Strategy
+from hdmm.workload import EncodedProduct, Workload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+REFERENCE: dict[NoiseKind, Budget] = {"laplace": Budget(epsilon=1), "gaussian": Budget(epsilon=1, delta="1e-6")}
+"""The budgets at which candidates are compared: those of the paper's tables."""
+
+
+@final
+@dataclass(frozen=True)
+class Candidate:
+    """One strategy that was tried: its RMSE at the reference budget, and how far from optimal it can be."""
+
+    operator: str
+    rmse: float
+    seconds: float
+    certificate: float | None
+    seed: int | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What will be measured, and the error that every answer will have. It holds nothing about the data."""
+
+    workload: Workload
+    noise: NoiseKind
+    unit: Unit
+    strategy: Strategy
+    operator: str
+    tried: tuple[Candidate, ...]
+
+    @cached_property
+    def loss(self) -> float:
+        """‖A‖²·‖WA⁺‖²_F, the weighted total squared error at unit noise."""
+        return loss(self.strategy, self.workload.encoded, NORM[self.noise])
+
+    @cached_property
+    def _bound(self) -> float | None:
+        return svd_bound(self.workload.encoded.gram())
+
+    @property
+    def certificate(self) -> float | None:
+        """The plan's total squared error over the best proved lower bound, minus 1; None where no bound is known."""
+        return None if self._bound is None else self.loss / self._bound - 1
+
+    @property
+    def candidates(self) -> pa.Table:
+        """Every strategy that was tried, with its RMSE at ε = 1 (Gaussian: δ = 1e-6)."""
+        import pyarrow as pa
+
+        columns = ("operator", "rmse", "seconds", "certificate", "seed")
+        types = (pa.string(), pa.float64(), pa.float64(), pa.float64(), pa.int64())
+        rows = [[getattr(candidate, column) for candidate in self.tried] for column in columns]
+        return pa.table([pa.array(row, type) for row, type in zip(rows, types, strict=True)], names=columns)
+
+    def calibrate(self, budget: Budget) -> Calibration:
+        """The noise that the budget asks for on each block."""
+        return calibrate(self.strategy.blocks, self.noise, budget)
+
+    def rmse(self, budget: Budget) -> float:
+        """The predicted root mean squared error over all queries, weights included."""
+        return _rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget))
+
+    def bound(self, budget: Budget) -> float | None:
+        """A lower bound on the RMSE of every strategy of integer queries; None where no bound is known."""
+        budget.check(self.noise)
+        if self._bound is None:
+            return None
+        return sqrt(unit_variance(self.noise, budget) * self._bound / self.workload.query_count)
+
+    def errors(self, budget: Budget) -> pa.Table:
+        """One row per product: its predicted RMSE, largest standard error and 95% margin, weights left out.
+
+        Beside them the RMSE of Identity and of the plain mechanism for the same workload and budget, and a lower
+        bound for the product on its own.
+        """
+        import pyarrow as pa
+
+        encoded = self.workload.encoded
+        noise = self.calibrate(budget)
+        others = {}
+        for name, operator in (("identity", baselines.Identity()), ("plain", baselines.Plain())):
+            other = operator.propose(encoded, NORM[self.noise])
+            assert other is not None
+            others[name] = (other, calibrate(other.blocks, self.noise, budget))
+        unit = unit_variance(self.noise, budget)
+        rows = []
+        for product, code in zip(self.workload.products, encoded.products, strict=True):
+            predicted = accuracy(self.strategy, code, noise)
+            bound = svd_bound(Gram(encoded.sizes, (Term(1.0, code.grams),)))
+            rows.append(
+                {
+                    "product": product.name,
+                    "queries": code.queries,
+                    "rmse": _rmse(self.strategy, [code], noise, weighted=False),
+                    "stderr_max": float(predicted.stderr.max()),
+                    "margin95": float(predicted.margin.max()),
+                    **{name: _rmse(other, [code], scale, weighted=False) for name, (other, scale) in others.items()},
+                    "bound": None if bound is None else sqrt(unit * bound / code.queries),
+                }
+            )
+        return pa.Table.from_pylist(rows)
+
+    def describe(self, budget: Budget) -> str:
+        """The predicted error of every product as text."""
+        from hdmm._plan.describe import describe
+
+        return describe(self, budget)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the plan to a file; an existing one is replaced only with ``overwrite=True``."""
+        from hdmm._plan.file import save
+
+        save(self, Path(path), overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | Path) -> Plan:
+        """Read a plan; refuse one that is damaged, claims a wrong sensitivity or cannot answer its workload."""
+        from hdmm._plan.file import load
+
+        return load(Path(path))
+
+
+def _rmse(
+    strategy: Strategy, products: Sequence[EncodedProduct], noise: Calibration, *, weighted: bool = True
+) -> float:
+    squared = sum(
+        (float(product.weight) ** 2 if weighted else 1.0) * strategy.squared_error(product, noise.variances)
+        for product in products
+    )
+    return sqrt(squared / sum(product.queries for product in products))

@@ -1,0 +1,94 @@
+"""The Release: a plan, its noisy measurements and what was spent, from which tables with margins are derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm._plan import Plan
+from hdmm.accuracy import accuracy
+from hdmm.privacy.budget import Budget
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What is published. It never holds raw data or the number of records."""
+
+    plan: Plan
+    budget: Budget
+    measurements: tuple[NDArray[np.int64], ...]
+
+    def __repr__(self) -> str:
+        return f"Release({len(self.plan.workload.products)} tables, {self.plan.noise}, {self.budget})"
+
+    @cached_property
+    def _state(self) -> Any:
+        return self.plan.strategy.reconstruct(self.measurements, self.plan.calibrate(self.budget).variances)
+
+    def table(self, name: str) -> pa.Table:
+        """The answers to one product: a column per attribute, then answer, stderr, and the 95% interval low to high."""
+        import pyarrow as pa
+
+        workload = self.plan.workload
+        product = workload.product(name)
+        encoded = workload.encoded.products[workload.products.index(product)]
+        noise = self.plan.calibrate(self.budget)
+        answer = self.plan.strategy.answer(encoded, self._state)
+        predicted = accuracy(self.plan.strategy, encoded, noise)
+        stderr, margin = predicted.spread(predicted.stderr), predicted.spread(predicted.margin)
+        columns: dict[str, pa.Array] = self._labels(product.predicates)
+        columns |= {"answer": answer, "stderr": stderr, "low": answer - margin, "high": answer + margin}
+        return pa.table(columns)
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """Every product's name and table, one at a time."""
+        for product in self.plan.workload.products:
+            yield product.name, self.table(product.name)
+
+    def save(self, directory: str | Path, *, format: Literal["parquet", "csv"] = "parquet") -> None:
+        """Write the release to a new directory: its tables, its measurements and its plan."""
+        from hdmm._release.file import save
+
+        save(self, Path(directory), format)
+
+    @staticmethod
+    def load(directory: str | Path) -> Release:
+        """Read a release; refuse one that is damaged."""
+        from hdmm._release.file import load
+
+        return load(Path(directory))
+
+    def _labels(self, predicates: Any) -> dict[str, pa.Array]:
+        """Label columns in schema order, row-major over the attributes."""
+        import pyarrow as pa
+
+        schema = self.plan.workload.schema
+        names = [name for name in schema if name in predicates]
+        labels = [predicates[name].labels(name, schema[name]) for name in names]
+        sizes = [len(values) for values in labels]
+        columns = {}
+        for place, (name, values) in enumerate(zip(names, labels, strict=True)):
+            inner, outer = int(np.prod(sizes[place + 1 :])), int(np.prod(sizes[:place]))
+            index = np.tile(np.repeat(np.arange(len(values)), inner), outer)
+            columns[name] = _column(values).take(pa.array(index))
+        return columns
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Labels as one column: typed where all are values of one type, else text."""
+    import pyarrow as pa
+
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) > 1:
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values, None if kinds else pa.string())

@@ -1,0 +1,25 @@
+"""Marginals: count every set of attributes that a product of the workload touches, equally well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from hdmm.matrix import Identity, Norm
+from hdmm.operators.base import Operator
+from hdmm.strategy import Block, MarginalStrategy, Strategy
+from hdmm.workload import Encoded
+
+
+@final
+@dataclass(frozen=True)
+class Marginals(Operator):
+    """Measure the marginals that the workload lives on, and combine all of them for each answer by least squares.
+
+    For a workload of marginals this is the workload itself as strategy.
+    """
+
+    def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
+        sets = dict.fromkeys(product.axes for product in workload.products)
+        blocks = (Block(axes, tuple(Identity(workload.sizes[axis]) for axis in axes)) for axes in sets)
+        return MarginalStrategy(workload.sizes, tuple(blocks))

@@ -1,0 +1,21 @@
+"""Plain: the Laplace or Gaussian mechanism on the workload itself (the paper's baseline)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from hdmm.matrix import Norm
+from hdmm.operators.base import Operator
+from hdmm.strategy import Block, DirectStrategy, Strategy
+from hdmm.workload import Encoded
+
+
+@final
+@dataclass(frozen=True)
+class Plain(Operator):
+    """Measure every product as it is asked, with noise for all of them together; weights become shares."""
+
+    def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
+        blocks = tuple(Block(p.axes, tuple(p.factors.values()), p.weight) for p in workload.products)
+        return DirectStrategy(workload.sizes, blocks)

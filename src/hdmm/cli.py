@@ -1,0 +1,156 @@
+"""The command line: arguments, progress and exit codes. No logic.
+
+Exit codes: 0 done, 1 a fault of ours or of the machine, 2 a mistake in what was given (nothing charged or written).
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from hdmm import Budget, Plan, Progress, Spec, Unit, __version__, release, select
+from hdmm._artefact import check_new
+from hdmm.errors import HdmmError, InputError
+
+app = typer.Typer(
+    name="hdmm",
+    help="Publish counts about people without exposing any of them.\n\n"
+    "1. Write a spec: the columns of your data and the tables you want (see the README).\n\n"
+    "2. `hdmm plan` finds what to measure; `hdmm show` tells the error at a budget. Neither needs data.\n\n"
+    "3. `hdmm release` measures the data once and writes the tables with margins of error.\n\n"
+    "`hdmm demo` shows all of it on made-up people.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+Epsilon = Annotated[str | None, typer.Option(help="Privacy budget ε, an exact decimal such as 0.5.")]
+Delta = Annotated[str | None, typer.Option(help="δ beside ε, for Gaussian noise, such as 1e-6.")]
+Rho = Annotated[str | None, typer.Option(help="ρ instead of ε and δ, for Gaussian noise.")]
+
+
+@app.command()
+def plan(
+    spec: Annotated[Path, typer.Argument(help="A YAML file with the sections schema, workload and privacy.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The plan file; by default SPEC.plan.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plan file.")] = False,
+) -> None:
+    """Find the measurements with the least error for the questions of a spec. Needs no data."""
+    read = Spec.load(spec)
+    target = output or spec.with_suffix(".plan")
+    if not force:
+        check_new(target)
+    typer.echo(
+        f"{len(read.workload.products):,} products, {read.workload.query_count:,} queries, {read.schema.cells:,} cells"
+    )
+    found = select(
+        read.workload,
+        noise=read.noise,  # type: ignore[arg-type]
+        unit=Unit(read.rows, read.neighbours),  # type: ignore[arg-type]
+        on_progress=_tell,
+    )
+    found.save(target, overwrite=force)
+    typer.echo(f"{found.operator} has the least error; wrote {target}")
+    typer.echo(f"next: hdmm show {target} --epsilon 1" + (" --delta 1e-6" if read.noise == "gaussian" else ""))
+
+
+@app.command()
+def show(
+    plan: Annotated[Path, typer.Argument(help="A plan file.")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+) -> None:
+    """Tell the error of every table at a budget, before any of it is spent. Needs no data."""
+    budget = _budget(epsilon, delta, rho)
+    typer.echo(Plan.load(plan).describe(budget))
+
+
+@app.command(name="release")
+def release_command(
+    plan: Annotated[Path, typer.Argument(help="A plan file.")],
+    data: Annotated[Path, typer.Argument(help="A CSV file whose header names the attributes of the schema.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A directory that does not exist yet.")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    no_ledger: Annotated[
+        bool, typer.Option("--no-ledger", help="Spend without a ledger: you keep the account.")
+    ] = False,
+    format: Annotated[Literal["parquet", "csv"], typer.Option(help="The format of the tables.")] = "parquet",
+) -> None:
+    """Measure the data once, with noise, and write every table with its margins of error."""
+    if not no_ledger:
+        raise InputError(
+            "--no-ledger: this version keeps no ledger; say --no-ledger and account for the budget yourself"
+        )
+    budget = _budget(epsilon, delta, rho)
+    loaded = Plan.load(plan)
+    with _bar("counting records") as advance:
+        release(loaded, data, budget, ledger=None, out=output, format=format, on_progress=advance)
+    typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
+
+
+@app.command()
+def demo(
+    epsilon: Annotated[str, typer.Option(help="Privacy budget ε.")] = "1",
+    keep: Annotated[Path | None, typer.Option(help="Keep the people, plan and release in this new directory.")] = None,
+) -> None:
+    """Make up 100,000 people, plan a mixed workload, release it, and compare with the truth."""
+    from hdmm.demo import run
+
+    run(Budget(epsilon), keep, typer.echo, _tell, _bar)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(f"hdmm {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; every error is one clear sentence and an exit code."""
+    try:
+        app(standalone_mode=True)
+    except HdmmError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; nothing was published", err=True)
+        sys.exit(130)
+    except Exception as error:  # its message might hold a value from the data: only its type and place are shown
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        typer.echo(f"{frames}error: a fault in hdmm ({type(error).__name__}); nothing was published", err=True)
+        sys.exit(1)
+
+
+def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
+    if epsilon is None and rho is None:
+        raise InputError("--epsilon: give a budget, for example --epsilon 1, or with Gaussian noise --rho 0.5")
+    return Budget(epsilon, delta, rho)
+
+
+def _tell(progress: Progress) -> None:
+    bound = f", {progress.rmse / progress.bound:.2f} times the lower bound" if progress.bound else ""
+    typer.echo(f"  {progress.operator:<12} RMSE {progress.rmse:,.2f} at ε = 1{bound}")
+
+
+@contextmanager
+def _bar(text: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar on the terminal; nothing in a log."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn(text), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda fraction: bar.update(task, completed=fraction)

@@ -1,0 +1,87 @@
+"""Exact counts of records, for several sets of attributes in one pass."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from math import prod
+from threading import Lock
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.data.source import Chunk, Records, Source
+from hdmm.schema import Schema
+
+CAP = 2**40
+"""Where a count stops: public, so that exact arithmetic downstream never depends on the number of records."""
+
+_THREADS = 8  # each holds a few chunks in memory, and more would wait for one another
+
+
+def count(
+    source: Source,
+    schema: Schema,
+    tables: Sequence[tuple[str, ...]],
+    *,
+    cap: int = CAP,
+    on_progress: Callable[[float], None] | None = None,
+) -> list[NDArray[np.int64]]:
+    """Count the records in every cell of every table; a table is a tuple of attributes.
+
+    The counts of a table are in row-major order of its attributes as given; the empty table has one cell for all
+    records. A record with a value outside the domain of any attribute of the schema is counted in no table, so that all
+    tables count the same records.
+    """
+    tallies = [_Tally(table, schema) for table in tables]
+    names = schema.names
+    source.columns_check(schema, names)
+
+    def add(chunk: Chunk) -> float:
+        records = chunk.decode().inside()
+        for tally in tallies:
+            tally.add(records)
+        return chunk.fraction
+
+    def report(done: Future[float]) -> None:
+        fraction = done.result()
+        if on_progress is not None:
+            on_progress(fraction)
+
+    threads = min(os.cpu_count() or 1, _THREADS)
+    pending: deque[Future[float]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for chunk in source.chunks(schema, names):
+            pending.append(pool.submit(add, chunk))
+            if len(pending) > 2 * threads:
+                report(pending.popleft())
+        while pending:
+            report(pending.popleft())
+    return [np.minimum(tally.counts, cap) for tally in tallies]
+
+
+@final
+class _Tally:
+    """The counts of one table so far; threads may add to it at the same time."""
+
+    def __init__(self, names: tuple[str, ...], schema: Schema) -> None:
+        self._names = names
+        self._sizes = [schema[name].size for name in names]
+        self.counts = np.zeros(prod(self._sizes), np.int64)
+        self._lock = Lock()
+
+    def add(self, records: Records) -> None:
+        cells = self._cells(records)
+        with self._lock:
+            np.add.at(self.counts, cells, 1)
+
+    def _cells(self, records: Records) -> NDArray[np.int64]:
+        """The cell of every record."""
+        cells = np.zeros(records.count, np.int64)
+        for name, size in zip(self._names, self._sizes, strict=True):
+            cells *= size
+            cells += records.codes[name]
+        return cells

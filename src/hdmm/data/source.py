@@ -1,0 +1,169 @@
+"""Where records come from: a source checks its columns, then hands out its records in chunks, as codes."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.data.fields import PADDING, distinct
+from hdmm.data.lines import header, records, separators, unquote
+from hdmm.errors import DataError, FaultError
+from hdmm.schema import Domain, Schema
+
+_CHUNK = 8 << 20  # bytes; with smaller chunks the threads wait more for each other's Python steps
+
+
+@final
+@dataclass(frozen=True)
+class Records:
+    """Some records: how many, and their codes for every attribute that was asked for, -1 where outside."""
+
+    count: int
+    codes: Mapping[str, NDArray[np.signedinteger]]
+
+    def inside(self) -> Records:
+        """The records whose values are all inside their domains."""
+        masks = [codes >= 0 for codes in self.codes.values() if codes.min(initial=0) < 0]
+        if not masks:
+            return self
+        kept = np.flatnonzero(np.all(masks, axis=0))
+        return Records(len(kept), {name: codes[kept] for name, codes in self.codes.items()})
+
+
+@final
+@dataclass(frozen=True)
+class Chunk:
+    """A part of the records, to be decoded in any thread; ``fraction`` is how much of the source ends with it."""
+
+    decode: Callable[[], Records]
+    fraction: float
+
+
+class Source(ABC):
+    """Something that holds records of a schema."""
+
+    @abstractmethod
+    def columns_check(self, schema: Schema, names: Sequence[str]) -> None:
+        """Refuse a source that does not have exactly one column for each of the attributes."""
+
+    @abstractmethod
+    def chunks(self, schema: Schema, names: Sequence[str]) -> Iterator[Chunk]:
+        """All records, with their codes for some of the attributes."""
+
+
+@final
+@dataclass(frozen=True)
+class CsvFile(Source):
+    """A text file with a header and one record a line, by the rules of :mod:`hdmm.data.lines`.
+
+    The delimiter is a tab where the path ends in ``.tsv`` or ``.tab``, and otherwise a comma, unless it is given.
+    """
+
+    path: Path
+    delimiter: str
+    chunk_size: int
+
+    def __init__(self, path: str | Path, delimiter: str | None = None, *, chunk_size: int = _CHUNK) -> None:
+        path = Path(path)
+        if delimiter is None:
+            delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+        if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
+            raise DataError(f"delimiter={delimiter!r}: expected one ASCII character, no quote, for example ',' or ';'")
+        if not path.exists():
+            raise DataError(f"{path}: there is no such file; check the path")
+        if path.is_dir():
+            raise DataError(f"{path}: this is a directory; give the path of one CSV file")
+        if not path.is_file():
+            raise DataError(f"{path}: this is not a regular file; write the records to a file first")
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "delimiter", delimiter)
+        object.__setattr__(self, "chunk_size", chunk_size)
+
+    def columns_check(self, schema: Schema, names: Sequence[str]) -> None:
+        with self._opened() as file:
+            self._layout(file.readline(), schema, names)
+
+    def chunks(self, schema: Schema, names: Sequence[str]) -> Iterator[Chunk]:
+        with self._opened() as file:
+            layout = self._layout(file.readline(), schema, names)
+            size = os.fstat(file.fileno()).st_size
+            for lines in _blocks(file, self.chunk_size):
+                yield Chunk(partial(layout.decode, lines), min(file.tell() / size, 1.0))
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        try:
+            with self.path.open("rb") as file:
+                yield file
+        except OSError as error:
+            raise FaultError(f"{self.path}: cannot be read: {error.strerror}") from None
+
+    def _layout(self, line: bytes, schema: Schema, names: Sequence[str]) -> _Layout:
+        # Nothing of the file goes into a message: without a header, its first line is a record.
+        remedy = f"the first line must be a header that names the attributes, separated by {self.delimiter!r}"
+        columns = header(line, ord(self.delimiter))
+        if columns == [b""]:
+            raise DataError(f"{self.path}: there is no header; {remedy}")
+        places = {name: [at for at, column in enumerate(columns) if column == name.encode()] for name in names}
+        missing = ", ".join(repr(name) for name in places if not places[name])
+        if missing:
+            raise DataError(f"{self.path}: there is no column for {missing}; {remedy}")
+        repeated = ", ".join(repr(name) for name in places if len(places[name]) > 1)
+        if repeated:
+            raise DataError(f"{self.path}: there is more than one column for {repeated}; keep one of each name")
+        wanted = {name: (place, schema[name]) for name, (place,) in places.items()}
+        return _Layout(ord(self.delimiter), len(columns), wanted)
+
+
+@final
+@dataclass(frozen=True)
+class _Layout:
+    """How the lines of one file are read: the number of fields, and the place and domain of those that are wanted."""
+
+    delimiter: int
+    width: int
+    wanted: Mapping[str, tuple[int, Domain]]
+
+    def decode(self, lines: bytes) -> Records:
+        data = lines + PADDING
+        block = np.frombuffer(lines, np.uint8)
+        marks = separators(block, self.delimiter)
+        first = records(block, marks, self.width)
+        quoted = b'"' in lines
+        codes = {}
+        for name, (place, domain) in self.wanted.items():
+            texts, which = distinct(data, marks[first + place] + 1, marks[first + (place + 1)])
+            if quoted:  # otherwise there is only trimming to do, which the domain does itself
+                texts = [unquote(text) for text in texts]
+            codes[name] = domain.encode(texts).astype(np.min_scalar_type(-domain.size))[which]
+        return Records(len(first), codes)
+
+
+def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Cut the rest of a file into whole lines, about ``size`` bytes at a time, with a line break before each block."""
+    parts = [b"\n"]
+    while part := file.read(size):
+        cut = part.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*parts, part[:cut]))
+            parts = [b"\n"]
+        parts.append(part[cut:])
+    yield b"".join((*parts, b"\n"))
+
+
+def open_source(data: str | Path | Source) -> Source:
+    """The source that a user means by a path or by a source."""
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, Path)):
+        return CsvFile(data)
+    raise DataError(f"data: {type(data).__name__} is not supported; give the path of a CSV file")

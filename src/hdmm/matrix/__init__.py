@@ -1,0 +1,28 @@
+"""Implicit matrices: known by what they do to vectors, never by their entries. No privacy and no schema here."""
+
+from hdmm.matrix.base import Array, Matrix, Norm, Number
+from hdmm.matrix.cells import Complement, Select
+from hdmm.matrix.compose import Kron, Stack, Sum
+from hdmm.matrix.factors import Factor
+from hdmm.matrix.gram import Gram
+from hdmm.matrix.leaf import AllRange, Dense, Identity, Prefix, Total, Width
+
+__all__ = [
+    "AllRange",
+    "Array",
+    "Complement",
+    "Dense",
+    "Factor",
+    "Gram",
+    "Identity",
+    "Kron",
+    "Matrix",
+    "Norm",
+    "Number",
+    "Prefix",
+    "Select",
+    "Stack",
+    "Sum",
+    "Total",
+    "Width",
+]

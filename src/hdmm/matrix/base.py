@@ -1,0 +1,82 @@
+"""What every matrix can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import TooLargeError
+from hdmm.matrix.gram import Gram
+
+Array: TypeAlias = NDArray[Any]
+Norm = Literal[1, 2]
+Number: TypeAlias = int | Fraction | float
+
+DENSE_LIMIT = 1 << 27
+"""The most entries that `dense` will materialise: one GiB."""
+
+
+class Matrix(ABC):
+    """A matrix known by its products with vectors.
+
+    Integer matrices keep integers: applied to an integer vector they give the exact integer answer. ``apply`` and
+    ``apply_t`` take a vector or a matrix of columns.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """int64 where every entry is an integer, else float64."""
+
+    @abstractmethod
+    def apply(self, x: Array) -> Array:
+        """The product with a vector, or with each column of a matrix."""
+
+    @abstractmethod
+    def apply_t(self, y: Array) -> Array:
+        """The transpose's product with a vector, or with each column of a matrix."""
+
+    @abstractmethod
+    def gram(self) -> Gram:
+        """The Gram matrix AᵀA as a sum of Kronecker products."""
+
+    @abstractmethod
+    def power(self, p: Norm) -> Matrix:
+        """The matrix of the entries' absolute values to the power p."""
+
+    @abstractmethod
+    def norm_power(self, p: Norm) -> Number:
+        """The largest column norm to the power p: exact for integer matrices.
+
+        For a stack or sum whose columns cannot be enumerated it is an upper bound.
+        """
+
+    @abstractmethod
+    def rows(self, index: Array) -> Array:
+        """Some rows, written out."""
+
+    def column_norms(self, p: Norm) -> Array:
+        """Every column's norm to the power p."""
+        power = self.power(p)
+        return power.apply_t(np.ones(self.shape[0], power.dtype))
+
+    def dense(self) -> Array:
+        """All entries written out; refused where they would not fit."""
+        rows, columns = self.shape
+        if rows * columns > DENSE_LIMIT:
+            raise TooLargeError(f"a dense matrix of {rows} × {columns} entries exceeds the limit of {DENSE_LIMIT}")
+        return self.rows(np.arange(rows))
+
+
+def exact(value: Any) -> Number:
+    """A numpy scalar as a Python number, integers exactly."""
+    return int(value) if isinstance(value, (int, np.integer)) else float(value)

@@ -1,0 +1,231 @@
+"""Gram matrices over one attribute: the factors of Grams. Those of structured matrices stay implicit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.matrix.intervals import interval_spread, interval_sums, running_sums
+
+Array = NDArray[Any]
+
+
+class Factor(ABC):
+    """A square matrix AᵀB over one attribute; Prefix, Width and AllRange stay implicit."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Rows and columns."""
+
+    @abstractmethod
+    def apply(self, x: Array) -> Array:
+        """The product with a vector, or with each column of a matrix."""
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """The diagonal."""
+
+    @abstractmethod
+    def total(self) -> float:
+        """The sum of all entries."""
+
+    def trace(self) -> float:
+        """The sum of the diagonal."""
+        return float(self.diagonal().sum())
+
+    def dense(self) -> Array:
+        """All entries."""
+        return self.apply(np.eye(self.size))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DenseGram(Factor):
+    """Entries written out; also cross-Grams, which are not symmetric."""
+
+    array: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.array)
+
+    def apply(self, x: Array) -> Array:
+        product: Array = self.array @ x
+        return product
+
+    def diagonal(self) -> Array:
+        return np.diagonal(self.array)
+
+    def total(self) -> float:
+        return float(self.array.sum())
+
+
+@final
+@dataclass(frozen=True)
+class IdentityGram(Factor):
+    """The Gram of Identity: Identity."""
+
+    n: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def apply(self, x: Array) -> Array:
+        return x.copy()
+
+    def diagonal(self) -> Array:
+        return np.ones(self.n)
+
+    def total(self) -> float:
+        return float(self.n)
+
+
+@final
+@dataclass(frozen=True)
+class OnesGram(Factor):
+    """The Gram of Total: all ones."""
+
+    n: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def apply(self, x: Array) -> Array:
+        return np.broadcast_to(x.sum(axis=0, keepdims=True), x.shape).copy()
+
+    def diagonal(self) -> Array:
+        return np.ones(self.n)
+
+    def total(self) -> float:
+        return float(self.n) ** 2
+
+
+@final
+@dataclass(frozen=True)
+class PrefixGram(Factor):
+    """The Gram of Prefix: n − max(i, j)."""
+
+    n: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def apply(self, x: Array) -> Array:
+        running = running_sums(x)
+        return running_sums(running[::-1])[::-1]
+
+    def diagonal(self) -> Array:
+        return np.arange(self.n, 0, -1.0)
+
+    def total(self) -> float:
+        return self.n * (self.n + 1) * (2 * self.n + 1) / 6
+
+
+@final
+@dataclass(frozen=True)
+class AllRangeGram(Factor):
+    """The Gram of AllRange: (min(i, j) + 1)(n − max(i, j))."""
+
+    n: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def apply(self, x: Array) -> Array:
+        up = np.arange(1.0, self.n + 1).reshape(-1, *[1] * (x.ndim - 1))
+        down = up[::-1]
+        below = running_sums(up * x)
+        above = running_sums((down * x)[::-1])[::-1]
+        product: Array = down * below + up * (above - down * x)
+        return product
+
+    def diagonal(self) -> Array:
+        return np.arange(1.0, self.n + 1) * np.arange(self.n, 0, -1.0)
+
+    def total(self) -> float:
+        # Ranges of length l occur n − l + 1 times and contribute l² each.
+        return self.n * (self.n + 1) ** 2 * (self.n + 2) / 12
+
+
+@final
+@dataclass(frozen=True)
+class WidthGram(Factor):
+    """The Gram of all ranges of one width."""
+
+    n: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def apply(self, x: Array) -> Array:
+        lows = np.arange(self.n - self.width + 1)
+        highs = lows + self.width - 1
+        return interval_spread(interval_sums(x, lows, highs), lows, highs, self.n)
+
+    def diagonal(self) -> Array:
+        lows = np.arange(self.n - self.width + 1)
+        return interval_spread(np.ones(len(lows)), lows, lows + self.width - 1, self.n)
+
+    def total(self) -> float:
+        return (self.n - self.width + 1) * float(self.width) ** 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SelectedGram(Factor):
+    """A Gram over some cells of a larger domain; the other cells are zero."""
+
+    inner: Factor
+    columns: Array
+    n: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def apply(self, x: Array) -> Array:
+        product = np.zeros((self.n, *x.shape[1:]))
+        product[self.columns] = self.inner.apply(x[self.columns])
+        return product
+
+    def diagonal(self) -> Array:
+        diagonal = np.zeros(self.n)
+        diagonal[self.columns] = self.inner.diagonal()
+        return diagonal
+
+    def total(self) -> float:
+        return self.inner.total()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SumGram(Factor):
+    """A weighted sum of Grams over one attribute."""
+
+    terms: tuple[tuple[float, Factor], ...]
+
+    @property
+    def size(self) -> int:
+        return self.terms[0][1].size
+
+    def apply(self, x: Array) -> Array:
+        product: Array = np.sum([c * factor.apply(x) for c, factor in self.terms], axis=0)
+        return product
+
+    def diagonal(self) -> Array:
+        diagonal: Array = np.sum([c * factor.diagonal() for c, factor in self.terms], axis=0)
+        return diagonal
+
+    def total(self) -> float:
+        return sum(c * factor.total() for c, factor in self.terms)

@@ -1,0 +1,92 @@
+"""Gram matrices as sums of Kronecker products: the one thing that selection sees of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import TooLargeError
+from hdmm.matrix.factors import Factor, OnesGram, SumGram
+from hdmm.matrix.kronecker import Step, kron_apply
+
+Array = NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One Kronecker product: its coefficient and its factors by axis; an axis that is absent is all ones (Total)."""
+
+    coefficient: float
+    factors: Mapping[int, Factor]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """Σ c·(G₁ ⊗ … ⊗ G_d) over attributes of the given sizes; coefficients may be negative."""
+
+    sizes: tuple[int, ...]
+    terms: tuple[Term, ...]
+
+    @staticmethod
+    def of(factor: Factor) -> Gram:
+        """The Gram of a matrix over one attribute."""
+        return Gram((factor.size,), (Term(1.0, {0: factor}),))
+
+    def __add__(self, other: Gram) -> Gram:
+        if self.sizes != other.sizes:
+            raise ValueError(f"Grams over {self.sizes} and {other.sizes} do not add")
+        return Gram(self.sizes, self.terms + other.terms)
+
+    def scaled(self, c: float) -> Gram:
+        """The Gram times c."""
+        return Gram(self.sizes, tuple(Term(c * term.coefficient, term.factors) for term in self.terms))
+
+    def factor(self) -> Factor:
+        """A Gram over one attribute as a single factor."""
+        if len(self.sizes) != 1:
+            raise ValueError(f"a Gram over {len(self.sizes)} attributes is not a factor")
+        parts = tuple((term.coefficient, self.at(term, 0)) for term in self.terms)
+        return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else SumGram(parts)
+
+    def at(self, term: Term, axis: int) -> Factor:
+        """A term's factor on one axis, all ones where it is not stored."""
+        found = term.factors.get(axis)
+        return OnesGram(self.sizes[axis]) if found is None else found
+
+    def trace(self) -> float:
+        """The sum of the diagonal: the squared Frobenius norm of the matrix."""
+        return sum(t.coefficient * prod(self.at(t, i).trace() for i in range(len(self.sizes))) for t in self.terms)
+
+    def apply(self, x: Array) -> Array:
+        """The product with a vector."""
+        product = np.zeros(x.shape)
+        for term in self.terms:
+            factors = [self.at(term, axis) for axis in range(len(self.sizes))]
+            steps = [Step(factor.size, factor.size, factor.apply) for factor in factors]
+            product += term.coefficient * kron_apply(steps, x, np.dtype(float))
+        return product
+
+    def dense(self, limit: int = 1 << 13) -> Array:
+        """All entries written out; refused beyond ``limit`` rows."""
+        rows = prod(self.sizes)
+        if rows > limit:
+            raise TooLargeError(f"a dense Gram of {rows} rows exceeds the limit of {limit}")
+        product = np.zeros((rows, rows))
+        for term in self.terms:
+            product += term.coefficient * kron_dense([self.at(term, axis).dense() for axis in range(len(self.sizes))])
+        return product
+
+
+def kron_dense(arrays: Sequence[Array]) -> Array:
+    """The Kronecker product of arrays, written out."""
+    product: Array = np.ones((1, 1), np.result_type(*arrays))
+    for array in arrays:
+        product = np.kron(product, array)
+    return product

@@ -1,0 +1,243 @@
+"""Matrices over one attribute: written out, or known by their structure and never materialised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
+from hdmm.matrix.factors import AllRangeGram, DenseGram, IdentityGram, OnesGram, PrefixGram, WidthGram
+from hdmm.matrix.gram import Gram
+from hdmm.matrix.intervals import interval_rows, interval_spread, interval_sums, running_sums
+
+INTEGER: np.dtype[Any] = np.dtype(np.int64)
+FLOAT: np.dtype[Any] = np.dtype(np.float64)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Dense(Matrix):
+    """Entries written out."""
+
+    array: Array
+
+    def __post_init__(self) -> None:
+        array = np.atleast_2d(np.asarray(self.array))
+        kind = INTEGER if array.dtype.kind in "bui" else FLOAT
+        array = array.astype(kind)
+        if array.ndim != 2 or not array.size or not np.isfinite(array).all():
+            raise ValueError("a dense matrix has two dimensions, at least one entry, and only finite ones")
+        array.flags.writeable = False
+        object.__setattr__(self, "array", array)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.array.shape[0], self.array.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    def apply(self, x: Array) -> Array:
+        product: Array = self.array @ x
+        return product
+
+    def apply_t(self, y: Array) -> Array:
+        product: Array = self.array.T @ y
+        return product
+
+    def gram(self) -> Gram:
+        entries = self.array.astype(float)
+        return Gram.of(DenseGram(entries.T @ entries))
+
+    def power(self, p: Norm) -> Dense:
+        return Dense(abs(self.array) ** p)
+
+    def norm_power(self, p: Norm) -> Number:
+        return exact(self.column_norms(p).max())
+
+    def rows(self, index: Array) -> Array:
+        rows: Array = self.array[index]
+        return rows
+
+
+@final
+@dataclass(frozen=True)
+class Identity(Matrix):
+    """Each cell by itself."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return INTEGER
+
+    def apply(self, x: Array) -> Array:
+        return x.copy()
+
+    def apply_t(self, y: Array) -> Array:
+        return y.copy()
+
+    def gram(self) -> Gram:
+        return Gram.of(IdentityGram(self.n))
+
+    def power(self, p: Norm) -> Identity:
+        return self
+
+    def norm_power(self, p: Norm) -> Number:
+        return 1
+
+    def rows(self, index: Array) -> Array:
+        return np.asarray(index[:, None] == np.arange(self.n), np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Total(Matrix):
+    """The sum of all cells."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return 1, self.n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return INTEGER
+
+    def apply(self, x: Array) -> Array:
+        total: Array = np.sum(x, axis=0, keepdims=True)
+        return total
+
+    def apply_t(self, y: Array) -> Array:
+        return np.repeat(y, self.n, axis=0)
+
+    def gram(self) -> Gram:
+        return Gram.of(OnesGram(self.n))
+
+    def power(self, p: Norm) -> Total:
+        return self
+
+    def norm_power(self, p: Norm) -> Number:
+        return 1
+
+    def rows(self, index: Array) -> Array:
+        return np.ones((len(index), self.n), np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Prefix(Matrix):
+    """Every sum from the first cell up to some cell."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return INTEGER
+
+    def apply(self, x: Array) -> Array:
+        return running_sums(x)
+
+    def apply_t(self, y: Array) -> Array:
+        return running_sums(y[::-1])[::-1]
+
+    def gram(self) -> Gram:
+        return Gram.of(PrefixGram(self.n))
+
+    def power(self, p: Norm) -> Prefix:
+        return self
+
+    def norm_power(self, p: Norm) -> Number:
+        return self.n
+
+    def rows(self, index: Array) -> Array:
+        return interval_rows(np.zeros_like(index), index, self.n)
+
+
+@final
+@dataclass(frozen=True)
+class Width(Matrix):
+    """Every range of one width."""
+
+    n: int
+    width: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= self.n:
+            raise ValueError(f"width={self.width}: expected 1 to {self.n}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n - self.width + 1, self.n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return INTEGER
+
+    def apply(self, x: Array) -> Array:
+        lows = np.arange(self.shape[0])
+        return interval_sums(x, lows, lows + self.width - 1)
+
+    def apply_t(self, y: Array) -> Array:
+        lows = np.arange(self.shape[0])
+        return interval_spread(y, lows, lows + self.width - 1, self.n)
+
+    def gram(self) -> Gram:
+        return Gram.of(WidthGram(self.n, self.width))
+
+    def power(self, p: Norm) -> Width:
+        return self
+
+    def norm_power(self, p: Norm) -> Number:
+        return min(self.width, self.shape[0])
+
+    def rows(self, index: Array) -> Array:
+        return interval_rows(index, index + self.width - 1, self.n)
+
+
+@final
+@dataclass(frozen=True)
+class AllRange(Matrix):
+    """Every range, ordered by its low end, then by its high end."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n * (self.n + 1) // 2, self.n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return INTEGER
+
+    def apply(self, x: Array) -> Array:
+        return interval_sums(x, *np.triu_indices(self.n))
+
+    def apply_t(self, y: Array) -> Array:
+        return interval_spread(y, *np.triu_indices(self.n), self.n)
+
+    def gram(self) -> Gram:
+        return Gram.of(AllRangeGram(self.n))
+
+    def power(self, p: Norm) -> AllRange:
+        return self
+
+    def norm_power(self, p: Norm) -> Number:
+        middle = self.n // 2
+        return (middle + 1) * (self.n - middle)
+
+    def rows(self, index: Array) -> Array:
+        lows, highs = np.triu_indices(self.n)
+        return interval_rows(lows[index], highs[index], self.n)

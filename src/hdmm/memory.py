@@ -1,0 +1,49 @@
+"""How much memory a release needs, from public shapes alone, before anything large is allocated."""
+
+from __future__ import annotations
+
+import os
+
+from hdmm.errors import TooLargeError
+from hdmm.strategy import Strategy
+from hdmm.workload import Encoded
+
+_PER_CELL = 8 * 4
+"""Counts, their copy per thread, exact answers and estimate."""
+_PER_ANSWER = 8 * 8
+"""Answer, standard error, both ends of the interval, labels and their copy in a table."""
+
+
+def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None) -> None:
+    """Refuse a strategy whose tables, or a workload whose answers, would not fit: by default half of the memory."""
+    limit = limit if limit is not None else physical_memory() // 2
+    cells = sum(block.cells + block.queries for block in strategy.blocks)
+    if cells * _PER_CELL > limit:
+        largest = max(strategy.blocks, key=lambda block: block.cells)
+        raise TooLargeError(
+            f"the strategy counts {largest.cells:.3g} cells over {len(largest.axes)} attributes at once "
+            f"({_size(cells * _PER_CELL)} in all), the limit is {_size(limit)}: about {limit // _PER_CELL:.3g} cells; "
+            "ask for products of fewer attributes, or declare coarser domains"
+        )
+    answers = max(product.queries for product in workload.products)
+    if answers * _PER_ANSWER > limit:
+        raise TooLargeError(
+            f"one product has {answers:.3g} answers ({_size(answers * _PER_ANSWER)}), the limit is {_size(limit)}: "
+            f"about {limit // _PER_ANSWER:.3g} answers; ask for smaller products"
+        )
+
+
+def physical_memory() -> int:
+    """The machine's memory in bytes, 8 GiB where it cannot be asked."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} PiB"

@@ -1,0 +1,1 @@
+"""Budgets, privacy units, the calibration of noise, its samplers, and the ledger."""

@@ -1,0 +1,216 @@
+"""Margins of error for answers: the m with P(|error| ≤ m) ≥ level.
+
+With Laplace noise the error of an answer is a weighted sum S of independent discrete Laplace variables. A normal
+interval is wrong for few terms, so the law of S is inverted from its exact characteristic function. With v the variance
+of one variable, that is 1/(1 + 2v·sin²(t/2)); the moments have 1/(1 - 2v·sinh²(t/2)), and P(0) = 1/√(1 + 2v).
+
+- `_lattice`: all coefficients have one size, or are integers. A finite Fourier sum gives P(|S| ≤ m) at every lattice
+  point m without approximation; the smallest that reaches the level is returned.
+- `_cornish_fisher`: so many small terms that the normal law with three corrections is right to 0.1%; the size of the
+  last two is added on top.
+- `_smoothed`: the rest. A Fourier series for S + hZ, with Z normal and h tiny, which cannot ring at atoms of S:
+  P(|S| ≤ x + ah) ≥ P(|S + hZ| ≤ x) - P(|Z| > a), whatever S is. The margin is about 0.3% above the smallest one; more
+  than 1% only where atoms of S make P(|S| ≤ m) jump within 0.1% of 1 - level, or rare terms are 10⁴ times the margin.
+
+Bounds on every error of the series are added to the level, so that the coverage is not below it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdmm.errors import InputError
+from hdmm.privacy.noise import laplace_variance
+
+Floats = NDArray[np.float64]
+
+_EXACT_NODES = 2**16  # of the finite sum; the weights of a longer one are negligible
+_EXACT_WORK = 2**20  # nodes times terms: above, integer coefficients are treated like any others
+_SERIES_NODES = 2**16
+_ROUNDING = 1e-12  # of a probability computed in floats
+_SMOOTHING = 0.0005  # h, as a share of the margin
+_LEVELS = (0.001, 0.999999)
+
+
+def margin(scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike, level: float = 0.95) -> float:
+    """Return the m such that a weighted sum of discrete Laplace variables is within ±m with this probability.
+
+    The sum has, for each coefficient, as many independent terms of that scale as the multiplicity says.
+
+    >>> margin(scales=10, coefficients=1, multiplicities=1)
+    30.0
+    >>> round(margin([10, 20], [1.0, 0.3], [1, 4]))
+    44
+    """
+    _check(level)
+    terms = _Sum.of(scales, coefficients, multiplicities)
+    if terms.zero_probability >= level:
+        return 0.0
+    found = _lattice(terms, level)
+    if found is None:
+        found = _cornish_fisher(terms, level)
+    return _smoothed(terms, level) if found is None else found
+
+
+def normal_margin(stderr: float, level: float = 0.95) -> float:
+    """Return the m such that normal noise of this standard deviation is within ±m with this probability."""
+    _check(level)
+    return _quantile(1 - level) * stderr
+
+
+def _check(level: float) -> None:
+    if not _LEVELS[0] <= level <= _LEVELS[1]:
+        raise InputError(f"level={level}: expected {_LEVELS[0]} to {_LEVELS[1]}; write for example level=0.95")
+
+
+def _quantile(outside: float) -> float:
+    """Return the z that a standard normal variable exceeds in size with this probability."""
+    from scipy.special import ndtri
+
+    return -float(ndtri(outside / 2))
+
+
+@final
+@dataclass(frozen=True)
+class _Sum:
+    """Σ c·X over independent discrete Laplace X: the distinct (variance of X, |c|), and how often each occurs."""
+
+    variances: Floats
+    sizes: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike) -> _Sum:
+        arrays = np.broadcast_arrays(scales, coefficients, multiplicities)
+        b, c, n = (array.astype(np.float64).ravel() for array in arrays)
+        different, place = np.unique(b, return_inverse=True)
+        v = np.array([laplace_variance(scale) for scale in different.tolist()])[place]
+        spread = np.abs(c) * np.sqrt(n * v)
+        kept = spread > 1e-12 * spread.max(initial=0)  # a smaller one is a rounding error of whoever computed c
+        pairs, place = np.unique(v[kept] + 1j * np.abs(c[kept]), return_inverse=True)
+        counts = np.bincount(place, weights=n[kept], minlength=pairs.size).astype(np.float64)
+        return cls(pairs.real, pairs.imag, counts)
+
+    def without(self, share: float) -> _Sum:
+        """Leave out terms that are all zero together with probability at least 1 - share."""
+        nonzero = -np.expm1(self._log_zero())
+        order = np.argsort(nonzero)
+        kept = np.sort(order[np.cumsum(nonzero[order]) > share])
+        return _Sum(self.variances[kept], self.sizes[kept], self.counts[kept])
+
+    @property
+    def zero_probability(self) -> float:
+        """The probability that every term is zero."""
+        return math.exp(self._log_zero().sum())
+
+    @property
+    def stderr(self) -> float:
+        return math.sqrt(np.sum(self.counts * self.sizes**2 * self.variances))
+
+    def characteristic(self, step: float, count: int) -> Floats:
+        """Return the characteristic function at step, 2·step, …, count·step."""
+        log = np.zeros(count)
+        for v, c, n in zip(self.variances, self.sizes, self.counts, strict=True):
+            log -= n * np.log1p(2 * v * _sines(c / 2 * step, count) ** 2)
+        return np.exp(log)
+
+    def reach(self, outside: float) -> float:
+        """Return some y with P(|S| ≥ y) ≤ outside: the best of a few Chernoff bounds."""
+        depth = math.log(2 / outside)
+        pole = np.min(2 * np.arcsinh(1 / np.sqrt(2 * self.variances)) / self.sizes)
+        theta = np.minimum(math.sqrt(2 * depth) / self.stderr * np.geomspace(0.02, 1, 16), 0.95 * pole)
+        growth = 2 * self.variances * np.sinh(theta[:, None] * self.sizes / 2) ** 2
+        return float(np.min((depth - np.log1p(-growth) @ self.counts) / theta))
+
+    def _log_zero(self) -> Floats:
+        return -self.counts * np.log1p(2 * self.variances) / 2
+
+
+def _lattice(terms: _Sum, level: float) -> float | None:
+    """Return the smallest lattice point that covers, or None if S has no lattice or one that is too fine."""
+    step = terms.sizes[0]
+    same = bool(np.all(terms.sizes == step))
+    if not same:
+        if not np.all((terms.sizes < 2**53) & (terms.sizes == np.floor(terms.sizes))):
+            return None
+        step = float(np.gcd.reduce(terms.sizes.astype(np.int64)))
+    if terms.counts.sum() == 1:  # P(|X| > m) = 2·p^(m+1)/(1+p)
+        decay = 2 * np.arcsinh(1 / np.sqrt(2 * terms.variances[0]))
+        return float(step * (math.ceil(math.log(2 / ((1 - level) * (1 + math.exp(-decay)))) / decay) - 1))
+    units = _Sum(terms.variances, terms.sizes / step, terms.counts)
+    half = math.ceil(units.reach(_ROUNDING))
+    if not same and half * units.sizes.size > _EXACT_WORK:
+        return None
+    nodes = min(half, _EXACT_NODES) if same else half
+    t = 2 * np.pi / (2 * half + 1)
+    phi = units.characteristic(t, nodes)
+    # With coefficients of one size, phi decreases up to π: what is left out of the sum is below phi[-1]·Σ 1/j.
+    target = level + _ROUNDING + (phi[-1] * math.log(half / nodes) if same else 0)
+    phi = phi[: np.flatnonzero(phi > 1e-18)[-1] + 1]
+    weights = 2 * phi / _sines(t / 2, phi.size)
+    return float(step * _smallest(weights, t, 2 * half + 1, 1, 0.5, half, target))
+
+
+def _cornish_fisher(terms: _Sum, level: float) -> float | None:
+    """Return the margin by the expansion of Cornish and Fisher, or None where it might be off."""
+    v = terms.variances
+    ratio = terms.sizes**2 / terms.stderr**2
+    kappa4 = float(np.sum(terms.counts * ratio**2 * (v + 3 * v**2)))
+    kappa6 = float(np.sum(terms.counts * ratio**3 * (v + 15 * v**2 + 30 * v**3)))
+    z = _quantile(1 - level)
+    first = kappa4 * (z**3 - 3 * z) / 24
+    second = (kappa6 * (z**5 - 10 * z**3 + 15 * z) / 720, -(kappa4**2) * (3 * z**5 - 24 * z**3 + 29 * z) / 384)
+    error = abs(second[0]) + abs(second[1])
+    # S may live on a lattice of this step: half of it is added, as in a continuity correction.
+    grain = float(terms.sizes.max()) / terms.stderr
+    if error > 2e-4 * z or grain > 0.01 * z:
+        return None
+    return terms.stderr * (z + first + sum(second) + error + grain / 2)
+
+
+def _smoothed(terms: _Sum, level: float) -> float:
+    """Return a margin that covers, from the law of S + hZ."""
+    # Five such shares are lost: terms left out, |Z| > a, the end of the series, and |S| or |Z| around the period.
+    share = 2e-4 * (1 - level)
+    terms = terms.without(share)
+    a, last = _quantile(share), math.sqrt(-2 * math.log(share))
+    reach = terms.reach(share)
+    found = _quantile(1 - level) * terms.stderr
+    for _ in range(3):
+        guess = found
+        h = max(_SMOOTHING * guess, reach * last / (np.pi * _SERIES_NODES))
+        period = 2 * (reach + a * h)
+        t = 2 * np.pi / period
+        j = np.arange(1, math.ceil(last / (t * h)) + 1)
+        weights = 2 * terms.characteristic(t, j.size) * np.exp(-((t * h * j) ** 2) / 2) / (t / 2 * j)
+        limit = math.ceil(period / 2 / (h / 4))
+        found = h / 4 * _smallest(weights, t, period, h / 4, 0, limit, level + 5 * share) + a * h
+        if found > 0.7 * guess:
+            break
+    return found
+
+
+def _smallest(weights: Floats, t: float, period: float, step: float, shift: float, limit: int, target: float) -> int:
+    """Return the least i ≤ limit whose Fourier sum for P(|S| ≤ (i + shift)·step) reaches the target, by bisection."""
+    low, high = -1, limit
+    while high - low > 1:
+        middle = (low + high) // 2
+        x = (middle + shift) * step
+        if (2 * x + np.sum(weights * _sines(t * x, weights.size))) / period >= target:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _sines(angle: float, count: int) -> Floats:
+    """Return sin(angle), sin(2·angle), …, sin(count·angle), from two short tables by the addition formula."""
+    width = 256
+    near, far = angle * np.arange(width), angle * width * np.arange(count // width + 1)[:, None]
+    table: Floats = np.sin(far) * np.cos(near) + np.cos(far) * np.sin(near)
+    return table.ravel()[1 : count + 1]

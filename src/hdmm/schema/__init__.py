@@ -1,0 +1,86 @@
+"""The public contract about the data: which attributes there are, and the finite domain of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import final
+
+from hdmm.errors import SchemaError, WorkloadError, nearest
+from hdmm.schema.kinds import OUTSIDE, Bins, Boolean, Codes, Comparison, Domain, Integers, Listed, as_domain
+
+__all__ = ["OUTSIDE", "Bins", "Boolean", "Codes", "Comparison", "Domain", "Integers", "Listed", "Schema"]
+
+_RESERVED = ("answer", "stderr", "low", "high")
+
+
+@final
+class Schema(Mapping[str, Domain]):
+    """The attributes of the records, in order, each with its declared domain.
+
+    >>> person = Schema(sex=["F", "M"], age=range(115), income=Bins([0, 10_000, 50_000]))
+    >>> person.sizes
+    (2, 115, 2)
+    >>> person["age"].encode([b"34", b" 007 ", b"5.0", b"115"]).tolist()
+    [34, 7, -1, -1]
+
+    Names that are not identifiers go into a mapping: ``Schema({"education-num": range(17)})``.
+    """
+
+    def __init__(self, mapping: Mapping[str, object] | None = None, /, **attributes: object) -> None:
+        given = dict(mapping or {})
+        for name, domain in attributes.items():
+            if name in given:
+                raise SchemaError(f"attribute {name!r} is declared twice; declare it once")
+            given[name] = domain
+        if not given:
+            raise SchemaError("a schema needs at least one attribute, for example Schema(age=range(115))")
+        self._domains: dict[str, Domain] = {}
+        for name, domain in given.items():
+            if not isinstance(name, str) or not name or name != name.strip() or any(mark in name for mark in '\n\r\0"'):
+                raise SchemaError(f"attribute {name!r}: a name is a column's header: text on one line, without quotes")
+            if name in _RESERVED:
+                raise SchemaError(f"attribute {name!r}: the name is taken by a column of every answer table; rename it")
+            try:
+                self._domains[name] = as_domain(domain)
+            except SchemaError as error:
+                raise SchemaError(f"attribute {name!r}: {error}") from None
+
+    def __getitem__(self, name: str) -> Domain:
+        return self._domains[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._domains)
+
+    def __len__(self) -> int:
+        return len(self._domains)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and list(self.items()) == list(other.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._domains.items()))
+
+    def __repr__(self) -> str:
+        return f"Schema({', '.join(f'{name}: {domain.size}' for name, domain in self._domains.items())})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names in order."""
+        return tuple(self._domains)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells each attribute has."""
+        return tuple(domain.size for domain in self._domains.values())
+
+    @property
+    def cells(self) -> int:
+        """How many cells the full domain has: the product of the sizes."""
+        return prod(self.sizes)
+
+    def axis(self, name: str) -> int:
+        """The position of an attribute; an unknown name is refused with the nearest known one."""
+        if name not in self._domains:
+            raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._domains)}")
+        return self.names.index(name)

@@ -1,0 +1,91 @@
+"""Exact numbers from text, for whole columns at once.
+
+A decimal is ``[+-]digits[.digits][e[+-]ddd]`` with ASCII digits; an integer has neither point nor exponent. The common
+forms are parsed by vectorised integer arithmetic, the rest one by one with :class:`decimal.Decimal`; both are exact, so
+a value at the edge of a bin falls on the same side on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLANKS = b" \t\r"
+"""The bytes that are trimmed around a field."""
+
+INTEGER = re.compile(rb"[+-]?[0-9]+")
+DECIMAL = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+_DIGITS = 18  # a mantissa of 18 digits fits int64
+_WIDTH = 24  # longer texts take the exact slow path
+_HUGE = 1 << 62
+_LONGEST = 4096  # a field longer than this is outside every domain
+
+
+def floors(
+    texts: Sequence[bytes], decimals: int, *, point: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.bool_]]:
+    """Parse texts to ``(valid, floor(x·10^decimals), whether that floor is exact)``.
+
+    ``point=False`` admits integers only. Values beyond ±2^62 are saturated there, which is outside every domain.
+    """
+    count = len(texts)
+    length = np.fromiter(map(len, texts), np.int64, count)
+    width = int(min(length.max(initial=1), _WIDTH))
+    grid = np.array(texts, dtype=f"S{width}").reshape(count).view(np.uint8).reshape(count, width)
+
+    signed = (grid[:, 0] == ord("-")) | (grid[:, 0] == ord("+"))
+    whole = np.zeros(count, np.int64)
+    fraction = np.zeros(count, np.int64)
+    before = np.zeros(count, np.int64)
+    after = np.zeros(count, np.int64)
+    points = np.zeros(count, np.int64)
+    exact = np.ones(count, bool)
+    simple = length <= _WIDTH
+    for column in range(width):
+        byte = grid[:, column]
+        inside = column < length
+        if column == 0:
+            inside &= ~signed
+        digit = (byte >= ord("0")) & (byte <= ord("9")) & inside
+        dot = (byte == ord(".")) & inside
+        simple &= digit | dot | ~inside
+        value = byte.astype(np.int64) - ord("0")
+        left = digit & (points == 0)
+        right = digit & (points > 0)
+        kept = right & (after < decimals)
+        whole = np.where(left, whole * 10 + value, whole)
+        fraction = np.where(kept, fraction * 10 + value, fraction)
+        exact &= ~(right & ~kept & (value > 0))
+        before += left
+        after += right
+        points += dot
+    simple &= (before + min(decimals, _DIGITS) <= _DIGITS) & (after <= _DIGITS) & (decimals <= _DIGITS)
+    if not point:
+        simple &= points == 0
+    valid = simple & (before + after > 0) & (points <= 1)
+
+    missing = np.clip(decimals - after, 0, _DIGITS)
+    magnitude = whole * 10 ** min(decimals, _DIGITS) + fraction * 10**missing
+    negative = grid[:, 0] == ord("-")
+    floor = np.where(negative, -magnitude - ~exact, magnitude)
+
+    pattern = DECIMAL if point else INTEGER
+    for row in np.flatnonzero(~valid).tolist():
+        if length[row] <= _LONGEST and pattern.fullmatch(texts[row]):
+            valid[row] = True
+            floor[row], exact[row] = _slow_floor(texts[row], decimals)
+    return valid, floor, exact
+
+
+def _slow_floor(text: bytes, decimals: int) -> tuple[int, bool]:
+    exact = Context(prec=len(text) + 1100, Emax=10**6, Emin=-(10**6))
+    scaled = Decimal(text.decode("ascii")).scaleb(decimals, exact)
+    if abs(scaled) >= _HUGE:
+        return (-_HUGE if scaled < 0 else _HUGE), True
+    floor = scaled.to_integral_value(ROUND_FLOOR, exact)
+    return int(floor), floor == scaled

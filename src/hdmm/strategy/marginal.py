@@ -1,0 +1,122 @@
+"""A set of weighted marginals, answered by exact global least squares (paper, section 8; MATH §6).
+
+All marginals share eigenspaces: a marginal splits into residuals, one for each subset b of its attributes, and each
+residual can be read from every measured marginal a ⊇ b. Least squares is the inverse-variance average of these
+readings. With noise variance v_a on marginal a of N_a cells, the precision of residual b is g_b·N_b with g_b =
+Σ_{a⊇b} 1/(v_a·N_a). No vector over the full domain is ever needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+from math import prod
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Array, Identity, Kron, Matrix
+from hdmm.strategy.base import Noise, Strategy, Terms
+from hdmm.strategy.rows import RowTypes, row_types
+from hdmm.workload import EncodedProduct
+
+Axes = tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MarginalStrategy(Strategy):
+    """Marginals as blocks; any product whose attributes lie within one of them can be answered."""
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(factor, Identity) for block in self.blocks for factor in block.factors):
+            raise ValueError("the blocks of a marginal strategy count cells one by one")
+
+    @cached_property
+    def _above(self) -> dict[Axes, list[int]]:
+        """For each residual the blocks that hold it."""
+        above: dict[Axes, list[int]] = {}
+        for index, block in enumerate(self.blocks):
+            for subset in _subsets(block.axes):
+                above.setdefault(subset, []).append(index)
+        return above
+
+    def supports(self, product: EncodedProduct) -> bool:
+        return product.axes in self._above
+
+    def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
+        even = {axis: gram.total() / self.sizes[axis] for axis, gram in product.grams.items()}
+        odd = {axis: max(gram.trace() - even[axis], 0.0) for axis, gram in product.grams.items()}
+        cells = self._cells(product.axes)
+        return sum(
+            prod(odd[axis] if axis in residual else even[axis] for axis in product.axes)
+            / (self._precision(residual, noise) * cells)
+            for residual in _subsets(product.axes)
+        )
+
+    def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
+        return row_types(matrix)
+
+    def terms(self, product: EncodedProduct, rows: Sequence[int], noise: Noise) -> Terms:
+        values: dict[int, Array] = {}
+        counts: dict[int, Array] = {}
+        for (axis, matrix), row in zip(product.factors.items(), rows, strict=True):
+            values[axis], counts[axis] = np.unique(matrix.rows(np.array([row]))[0].astype(float), return_counts=True)
+        mean = {axis: float(values[axis] @ counts[axis]) / self.sizes[axis] for axis in product.axes}
+        parts = []
+        for index, block in enumerate(self.blocks):
+            shared = tuple(axis for axis in product.axes if axis in block.axes)
+            coefficient: Array = np.zeros([len(values[axis]) for axis in shared])
+            for residual in _subsets(shared):
+                share = prod(mean[axis] for axis in product.axes if axis not in residual)
+                product_of_deviations: Array = np.array(share / self._precision(residual, noise))
+                for axis in shared:
+                    deviation = values[axis] - mean[axis] if axis in residual else np.ones(len(values[axis]))
+                    product_of_deviations = np.multiply.outer(product_of_deviations, deviation)
+                coefficient = coefficient + product_of_deviations
+            repeated: Array = np.array(float(self._cells(tuple(axis for axis in block.axes if axis not in shared))))
+            for axis in shared:
+                repeated = np.multiply.outer(repeated, counts[axis])
+            coefficient = coefficient.reshape(-1) / (noise[index] * self._cells(block.axes))
+            parts.append((np.full(coefficient.size, index), coefficient, repeated.reshape(-1).astype(float)))
+        block_index, coefficients, multiplicities = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        keep = abs(coefficients) > 1e-14 * abs(coefficients).max(initial=0.0)
+        return Terms(block_index[keep], coefficients[keep], multiplicities[keep])
+
+    def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
+        """The estimate of every residual, shaped by its attributes."""
+        residuals: dict[Axes, Array] = {}
+        for residual, holders in self._above.items():
+            total = np.zeros([self.sizes[axis] for axis in residual])
+            for index in holders:
+                block = self.blocks[index]
+                table = answers[index].astype(float).reshape([self.sizes[axis] for axis in block.axes])
+                summed = table.sum(axis=tuple(place for place, axis in enumerate(block.axes) if axis not in residual))
+                total += summed / (noise[index] * self._cells(block.axes))
+            for place in range(len(residual)):
+                total -= total.mean(axis=place, keepdims=True)
+            residuals[residual] = total / self._precision(residual, noise)
+        return residuals
+
+    def answer(self, product: EncodedProduct, state: dict[Axes, Array]) -> Array:
+        marginal = np.zeros([self.sizes[axis] for axis in product.axes])
+        for residual in _subsets(product.axes):
+            others = tuple(axis for axis in product.axes if axis not in residual)
+            spread = [self.sizes[axis] if axis in residual else 1 for axis in product.axes]
+            marginal += state[residual].reshape(spread) / self._cells(others)
+        if not product.axes:
+            return marginal.reshape(1)
+        return Kron(product.factors.values()).apply(marginal.reshape(-1))
+
+    def _cells(self, axes: Axes) -> float:
+        return float(prod(self.sizes[axis] for axis in axes))
+
+    def _precision(self, residual: Axes, noise: Noise) -> float:
+        """g_b: what all readings of a residual together know, per cell of the full marginal."""
+        return sum(1 / (noise[index] * self._cells(self.blocks[index].axes)) for index in self._above[residual])
+
+
+def _subsets(axes: Axes) -> Iterator[Axes]:
+    return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))

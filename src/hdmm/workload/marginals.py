@@ -1,0 +1,82 @@
+"""Workloads of marginals: cross-tabulations of sets of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from hdmm.errors import TooLargeError, WorkloadError, nearest
+from hdmm.schema import Schema
+from hdmm.workload.predicates import Identity, Prefix
+from hdmm.workload.products import Product, Workload
+
+_MOST = 1 << 20
+
+
+def marginals(
+    schema: Schema,
+    k: int | None = None,
+    *,
+    up_to: int | None = None,
+    max_cells: int | None = None,
+    all: bool = False,
+    prefix: Iterable[str] = (),
+) -> Workload:
+    """The marginals on every set of ``k`` attributes, of at most ``up_to``, of at most ``max_cells`` cells, or all.
+
+    Attributes in ``prefix`` are counted cumulatively. Products are named like ``"sex × age"``, the empty one
+    ``"total"``.
+
+    >>> person = Schema(sex=["F", "M"], age=range(115), hispanic=[False, True])
+    >>> [product.name for product in marginals(person, k=2).products]
+    ['sex × age', 'sex × hispanic', 'age × hispanic']
+    """
+    given = {"k": k, "up_to": up_to, "max_cells": max_cells, "all": all or None}
+    chosen = [name for name, value in given.items() if value is not None]
+    if len(chosen) != 1:
+        raise WorkloadError(
+            f"marginals: give exactly one of k, up_to, max_cells and all; given: {', '.join(chosen) or 'none'}"
+        )
+    for name in ("k", "up_to", "max_cells"):
+        value = given[name]
+        low, high = (1, None) if name == "max_cells" else (0, len(schema))
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high)
+        ):
+            raise WorkloadError(
+                f"marginals: {name}={value!r}: expected an integer from {low}{f' to {high}' if high else ''}"
+            )
+    cumulative = tuple(prefix)
+    for name in cumulative:
+        if name not in schema:
+            raise WorkloadError(f"marginals: prefix attribute {name!r} is not in the schema{nearest(name, schema)}")
+
+    if max_cells is not None:
+        sets = _small(schema, max_cells)
+    elif k is not None:
+        sets = combinations(schema.names, k)
+    else:
+        ways = len(schema) if up_to is None else up_to
+        sets = (names for way in range(ways + 1) for names in combinations(schema.names, way))
+    predicates = {name: Prefix() if name in cumulative else Identity() for name in schema}
+    products: list[Product] = []
+    for names in sets:
+        if len(products) == _MOST:
+            raise TooLargeError(f"marginals: more than {_MOST} sets of attributes; ask for fewer, for example up_to=3")
+        products.append(Product(" × ".join(names) or "total", {name: predicates[name] for name in names}))
+    return Workload(schema, products)
+
+
+def _small(schema: Schema, max_cells: int) -> Iterator[tuple[str, ...]]:
+    """Every set whose marginal has at most that many cells, smaller sets first."""
+    level: list[tuple[tuple[str, ...], int]] = [((), 1)]
+    names = schema.names
+    while level:
+        yield from (chosen for chosen, _ in level)
+        following = []
+        for chosen, cells in level:
+            start = names.index(chosen[-1]) + 1 if chosen else 0
+            for name in names[start:]:
+                if cells * schema[name].size <= max_cells:
+                    following.append(((*chosen, name), cells * schema[name].size))
+        level = following

@@ -1,0 +1,94 @@
+"""Plain data (mappings, lists, texts and numbers), taken apart with care: a mistake is reported with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hdmm.errors import SpecError, nearest
+
+Place = tuple[str | int, ...]
+
+
+class Mistake(SpecError):
+    """A mistake in a spec, with its place in the data."""
+
+    def __init__(self, place: Place, message: str) -> None:
+        super().__init__(f"{_at(place)}: {message}" if place else message)
+        self.place = place
+
+
+def mapping(
+    data: Any, place: Place, allowed: Sequence[str] | None = None, required: Sequence[str] = ()
+) -> Mapping[str, Any]:
+    """A mapping with text keys, all of them allowed and none of the required ones missing."""
+    if not isinstance(data, Mapping):
+        keys = f" with the keys {', '.join(allowed)}" if allowed else ""
+        raise Mistake(place, f"expected a mapping{keys}")
+    for key in data:
+        if not isinstance(key, str):
+            raise Mistake(place, f"key {key!r}: expected text")
+        if allowed is not None and key not in allowed:
+            raise Mistake((*place, key), f"unknown key {key!r}{nearest(key, allowed)}")
+    for key in required:
+        if key not in data:
+            raise Mistake(place, f"the key {key!r} is missing")
+    return data
+
+
+def items(data: Any, place: Place) -> list[Any]:
+    """A list."""
+    if not isinstance(data, list):
+        raise Mistake(place, "expected a list")
+    return data
+
+
+def scalar(data: Any, place: Place) -> str | int | float:
+    """A single value: text or a number."""
+    if isinstance(data, bool) or not isinstance(data, (str, int, float)):
+        raise Mistake(place, "expected a single value")
+    return data
+
+
+def word(data: Any, place: Place, words: Sequence[str]) -> str:
+    """One of some words; an unknown one is refused with the nearest."""
+    if not isinstance(data, str) or data not in words:
+        raise Mistake(place, f"unknown word {data!r}{nearest(str(data), words)}")
+    return data
+
+
+def integer(data: Any, place: Place) -> int:
+    """An integer, from text or a number."""
+    try:
+        return int(str(scalar(data, place)))
+    except ValueError:
+        raise Mistake(place, f"{data!r} is not an integer") from None
+
+
+def number(data: Any, place: Place) -> int | float:
+    """An integer or a float, from text or a number."""
+    text = str(scalar(data, place))
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise Mistake(place, f"{data!r} is not a number") from None
+
+
+def boolean(data: Any, place: Place) -> bool:
+    """True or false, from text or a truth value."""
+    if data in (True, "true"):
+        return True
+    if data in (False, "false"):
+        return False
+    raise Mistake(place, f"{data!r} is neither true nor false")
+
+
+def _at(place: Place) -> str:
+    text = str(place[0])
+    for step in place[1:]:
+        text += f"[{step + 1}]" if isinstance(step, int) else f".{step}"
+    return text

@@ -1,0 +1,308 @@
+"""Predicate sets over one attribute: what a user combines into products.
+
+Each set gives its matrix over the attribute's cells and a label for every predicate. The cells "other" and "missing"
+are counted by Identity and Total and are in no prefix, range or comparison; a negation includes them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm import matrix
+from hdmm.errors import WorkloadError
+from hdmm.matrix import Matrix
+from hdmm.schema import Bins, Domain
+from hdmm.workload.conditions import holds
+
+
+class Predicates(ABC):
+    """A set of predicates over one attribute."""
+
+    @abstractmethod
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        """One row per predicate, one column per cell; refuse what does not fit the attribute."""
+
+    @abstractmethod
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        """One label per predicate: a value, a text such as ``<= 17``, or None for the total."""
+
+    def __or__(self, other: Predicates) -> Union:
+        return Union(_parts(self) + _parts(other))
+
+    def __invert__(self) -> Not:
+        return Not(self)
+
+
+@final
+@dataclass(frozen=True)
+class Identity(Predicates):
+    """Each value by itself."""
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        return matrix.Identity(domain.size)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return domain.labels()
+
+
+@final
+@dataclass(frozen=True)
+class Total(Predicates):
+    """All values together."""
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        return matrix.Total(domain.size)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [None]
+
+
+@final
+@dataclass(frozen=True)
+class Prefix(Predicates):
+    """Everything up to each value, in the domain's order."""
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        return _declared(matrix.Prefix(domain.declared), domain)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        if isinstance(domain, Bins):
+            return [f"{_end(domain, code)} {domain.edges[code + 1]:f}" for code in range(domain.declared)]
+        return [f"<= {domain.value(code)}" for code in range(domain.declared)]
+
+
+@final
+@dataclass(frozen=True)
+class AllRange(Predicates):
+    """Every range of values, in the domain's order."""
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        return _declared(matrix.AllRange(domain.declared), domain)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        lows, highs = np.triu_indices(domain.declared)
+        return _range_labels(domain, lows, highs)
+
+
+@final
+@dataclass(frozen=True)
+class Width(Predicates):
+    """Every range of ``width`` neighbouring values."""
+
+    width: int
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        if isinstance(self.width, bool) or not isinstance(self.width, int) or not 1 <= self.width <= domain.declared:
+            raise WorkloadError(
+                f"width={self.width!r}: expected an integer from 1 to {domain.declared}, the size of {name!r}"
+            )
+        return _declared(matrix.Width(domain.declared, self.width), domain)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        lows = np.arange(domain.declared - self.width + 1)
+        return _range_labels(domain, lows, lows + self.width - 1)
+
+
+@final
+@dataclass(frozen=True)
+class Ranges(Predicates):
+    """The given ranges, both ends included; for bins, from edge to edge."""
+
+    ranges: tuple[tuple[str, str], ...]
+
+    def __init__(self, ranges: Iterable[Sequence[Any]]) -> None:
+        given = list(ranges)
+        if not given or any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in given):
+            raise WorkloadError(f"ranges={given!r}: expected pairs, for example Ranges([(0, 17), (18, 64)])")
+        object.__setattr__(self, "ranges", tuple((_text(low), _text(high)) for low, high in given))
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        rows = np.zeros((len(self.ranges), domain.size), np.int64)
+        for row, (first, last) in zip(rows, self._spans(domain), strict=True):
+            row[first : last + 1] = 1
+        return matrix.Dense(rows)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        spans = np.array(self._spans(domain))
+        return _range_labels(domain, spans[:, 0], spans[:, 1])
+
+    def _spans(self, domain: Domain) -> list[tuple[int, int]]:
+        return [domain.span(low, high) for low, high in self.ranges]
+
+
+@final
+@dataclass(frozen=True)
+class Values(Predicates):
+    """Each of the given values by itself."""
+
+    values: tuple[str, ...]
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        given = tuple(_text(value) for value in values) if not isinstance(values, str) else ()
+        if not given:
+            raise WorkloadError(f"values={values!r}: expected a list of values, for example Values(['CA', 'NY'])")
+        object.__setattr__(self, "values", given)
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        rows = np.zeros((len(self.values), domain.size), np.int64)
+        rows[np.arange(len(self.values)), [domain.code(value) for value in self.values]] = 1
+        return matrix.Dense(rows)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        labels = domain.labels()
+        return [labels[domain.code(value)] for value in self.values]
+
+
+@final
+@dataclass(frozen=True)
+class Where(Predicates):
+    """One predicate: an SQL condition on the attribute, for example ``Where("age >= 18")``."""
+
+    condition: str
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        if not isinstance(self.condition, str):
+            raise WorkloadError(f"where={self.condition!r}: expected an SQL condition as text, for example 'age >= 18'")
+        return matrix.Dense(holds(self.condition, name, domain)[None, :])
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [self.condition]
+
+
+@final
+@dataclass(frozen=True)
+class Custom(Predicates):
+    """Any queries over the attribute, one row each: an array with a column for every cell."""
+
+    rows: tuple[tuple[int | float, ...], ...]
+
+    def __init__(self, array: Any) -> None:
+        try:
+            rows = np.atleast_2d(np.asarray(array))
+        except ValueError:
+            rows = np.empty(0)
+        if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "buif" or not np.isfinite(rows).all():
+            raise WorkloadError("custom: expected a table of finite numbers, one row per query and one column per cell")
+        if rows.dtype.kind == "f" and (rows == np.rint(rows)).all() and abs(rows).max() < 1 << 31:
+            rows = rows.astype(np.int64)
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in (rows + 0).tolist()))
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        if len(self.rows[0]) != domain.size:
+            raise WorkloadError(
+                f"custom: the table has {len(self.rows[0])} columns, but {name!r} has {domain.size} cells"
+            )
+        return matrix.Dense(np.array(self.rows))
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [f"query {row + 1}" for row in range(len(self.rows))]
+
+
+@final
+@dataclass(frozen=True)
+class Permuted(Predicates):
+    """Predicates over the domain in another order: ``Permuted(Prefix(), order=["M", "F"])``."""
+
+    inner: Predicates
+    order: tuple[str, ...]
+
+    def __init__(self, inner: Predicates, order: Iterable[Any]) -> None:
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "order", tuple(_text(value) for value in order))
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        codes = self._codes(name, domain)
+        extra = range(domain.declared, domain.size)
+        return matrix.Select(self.inner.matrix(name, domain), np.array([*codes, *extra]), domain.size)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [None if label is None else f"{label} (permuted)" for label in self.inner.labels(name, domain)]
+
+    def _codes(self, name: str, domain: Domain) -> list[int]:
+        codes = [domain.code(value) for value in self.order]
+        if sorted(codes) != list(range(domain.declared)):
+            raise WorkloadError(f"order: expected each of the {domain.declared} values of {name!r} exactly once")
+        return codes
+
+
+@final
+@dataclass(frozen=True)
+class Union(Predicates):
+    """Several predicate sets on one attribute, one after the other."""
+
+    parts: tuple[Predicates, ...]
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        return matrix.Stack([part.matrix(name, domain) for part in self.parts])
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [label for part in self.parts for label in part.labels(name, domain)]
+
+
+@final
+@dataclass(frozen=True)
+class Not(Predicates):
+    """The negation of each predicate of a set."""
+
+    inner: Predicates
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        inner = self.inner.matrix(name, domain)
+        if not is_binary(inner):
+            raise WorkloadError("~: only predicates (rows of zeros and ones) have a negation")
+        return matrix.Complement(inner)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [f"not {'any' if label is None else label}" for label in self.inner.labels(name, domain)]
+
+
+def is_binary(rows: Matrix) -> bool:
+    """Whether every entry is zero or one: then sums, absolute sums and squared sums of each row agree."""
+    if rows.dtype.kind != "i":
+        return False
+    ones = np.ones(rows.shape[1], np.int64)
+    sums = rows.apply(ones)
+    return bool((sums == rows.power(1).apply(ones)).all() and (sums == rows.power(2).apply(ones)).all())
+
+
+def _text(value: Any) -> str:
+    """A value as the text that a domain knows it by, whether it came from Python or from a file."""
+    return str(value).strip()
+
+
+def _parts(predicates: Predicates) -> tuple[Predicates, ...]:
+    if not isinstance(predicates, Predicates):
+        raise WorkloadError(f"{predicates!r} is not a predicate set; combine for example Identity() | Total()")
+    return predicates.parts if isinstance(predicates, Union) else (predicates,)
+
+
+def _declared(inner: Matrix, domain: Domain) -> Matrix:
+    """Extend over the cells "other" and "missing", which are in no prefix or range."""
+    if domain.size == domain.declared:
+        return inner
+    return matrix.Select(inner, np.arange(domain.declared), domain.size)
+
+
+def _end(domain: Bins, code: int) -> str:
+    return "<=" if domain.closed and code == domain.declared - 1 else "<"
+
+
+def _range_labels(domain: Domain, lows: NDArray[np.int64], highs: NDArray[np.int64]) -> list[str]:
+    if isinstance(domain, Bins):
+        edges = [f"{edge:f}" for edge in domain.edges]
+        close = {code: "]" if _end(domain, code) == "<=" else ")" for code in range(domain.declared)}
+        return [
+            f"[{edges[low]}, {edges[high + 1]}{close[high]}"
+            for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
+        ]
+    values = [str(domain.value(code)) for code in range(domain.declared)]
+    return [
+        values[low] if low == high else f"{values[low]}..{values[high]}"
+        for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
+    ]

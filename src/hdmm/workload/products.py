@@ -1,0 +1,146 @@
+"""Workloads: named, weighted unions of products of predicate sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeAlias, final
+
+from hdmm.errors import WorkloadError, nearest
+from hdmm.schema import Schema
+from hdmm.workload.encode import Encoded, Encoder
+from hdmm.workload.predicates import Predicates
+
+Weight: TypeAlias = int | float | Fraction | Decimal | str
+
+_ONE = Fraction(1)
+
+
+@final
+@dataclass(frozen=True)
+class Product:
+    """Every conjunction of one predicate per attribute; an attribute that is not named is Total.
+
+    A weight w multiplies the product's rows: its squared error counts w².
+    """
+
+    name: str
+    predicates: Mapping[str, Predicates] = field(default_factory=dict)
+    weight: Fraction = Fraction(1)
+
+    def __init__(self, name: str, predicates: Mapping[str, Predicates] | None = None, weight: Weight = 1) -> None:
+        if not isinstance(name, str) or not name.strip() or "\n" in name:
+            raise WorkloadError(f"name={name!r}: a product needs a name on one line, for example 'by sex and age'")
+        for attribute, given in (predicates or {}).items():
+            if not isinstance(given, Predicates):
+                raise WorkloadError(
+                    f"product {name!r}, attribute {attribute!r}: {given!r} is not a predicate set; "
+                    "use for example Identity() or Where('age >= 18')"
+                )
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "predicates", MappingProxyType(dict(predicates or {})))
+        object.__setattr__(self, "weight", _weight(name, weight))
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Workload:
+    """The questions: a schema and named products, in order.
+
+    >>> import hdmm
+    >>> person = hdmm.Schema(sex=["F", "M"], age=range(115))
+    >>> w = hdmm.Workload(person).add("by sex", sex=hdmm.Identity())
+    >>> w = w.add("adults", {"age": hdmm.Where("age >= 18")}, weight=2)
+    >>> w.query_count
+    3
+    """
+
+    schema: Schema
+    products: tuple[Product, ...]
+    _encoder: Encoder
+
+    def __init__(self, schema: Schema, products: Iterable[Product] = ()) -> None:
+        if not isinstance(schema, Schema):
+            raise WorkloadError(f"schema={schema!r}: expected a Schema")
+        given = tuple(products)
+        encoder = Encoder(schema)
+        names = set()
+        for product in given:
+            if not isinstance(product, Product):
+                raise WorkloadError(f"products: {product!r} is not a Product")
+            if product.name in names:
+                raise WorkloadError(f"product {product.name!r} is named twice; give each product its own name")
+            names.add(product.name)
+            try:
+                encoder.add(product.predicates, product.weight)
+            except WorkloadError as error:
+                raise WorkloadError(f"product {product.name!r}: {error}") from None
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "products", given)
+        object.__setattr__(self, "_encoder", encoder)
+
+    def add(
+        self,
+        name: str,
+        product: Mapping[str, Predicates] | None = None,
+        /,
+        *,
+        weight: Weight = 1,
+        **attributes: Predicates,
+    ) -> Workload:
+        """A workload with one more product; attributes whose names are not identifiers go into the mapping."""
+        given = dict(product or {})
+        for attribute, predicates in attributes.items():
+            if attribute in given:
+                raise WorkloadError(f"product {name!r}: attribute {attribute!r} is given twice")
+            given[attribute] = predicates
+        return Workload(self.schema, (*self.products, Product(name, given, weight)))
+
+    def __add__(self, other: Workload) -> Workload:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise WorkloadError("workloads over different schemas do not add; use one Schema for both")
+        return Workload(self.schema, self.products + other.products)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Workload) and (self.schema, self.products) == (other.schema, other.products)
+
+    def __hash__(self) -> int:
+        return hash((self.schema, tuple(product.name for product in self.products)))
+
+    def __repr__(self) -> str:
+        return f"Workload({len(self.products)} products, {self.query_count} queries, {self.schema!r})"
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        """The workload as an implicit matrix: a stack of Kronecker products (the paper's ImpVec)."""
+        return self._encoder.finish()
+
+    @property
+    def query_count(self) -> int:
+        """How many counting queries there are in all."""
+        return self.encoded.query_count
+
+    def product(self, name: str) -> Product:
+        """The product of that name; an unknown name is refused with the nearest known one."""
+        for product in self.products:
+            if product.name == name:
+                return product
+        raise WorkloadError(f"product {name!r} is not in the workload{nearest(name, (p.name for p in self.products))}")
+
+
+def _weight(name: str, weight: Weight) -> Fraction:
+    if type(weight) is int and weight == 1:
+        return _ONE
+    try:
+        exact = Fraction(str(weight)) if not isinstance(weight, bool) else Fraction(0)
+    except (ValueError, ZeroDivisionError):
+        exact = Fraction(0)
+    if exact <= 0:
+        raise WorkloadError(f"product {name!r}, weight={weight!r}: expected a positive number, for example weight=2")
+    return exact

@@ -1,0 +1,213 @@
+"""Specs: a schema, a workload and the privacy wanted, as plain data and as YAML.
+
+The plain data is what YAML and plan files hold: mappings, lists and texts. Reading it is the one way in, so a file
+and a plan build the same workload. A mistake is reported with its place, and from YAML with its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from hdmm.errors import HdmmError, InputError, SpecError
+from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Schema
+from hdmm.workload import predicates as p
+from hdmm.workload.marginals import marginals
+from hdmm.workload.plain import Mistake, Place, boolean, integer, items, mapping, number, scalar, word
+from hdmm.workload.products import Product, Workload
+from hdmm.workload.write import WORDS, domain_data, product_data
+
+_SECTIONS = ("schema", "workload", "privacy")
+_KEYS = ("width", "ranges", "values", "where", "custom", "not", "permuted")
+
+
+@final
+@dataclass(frozen=True)
+class Spec:
+    """What a spec file says: the schema, the questions, the noise and the privacy unit."""
+
+    schema: Schema
+    workload: Workload
+    noise: str = "laplace"
+    rows: int = 1
+    neighbours: str = "add-remove"
+
+    @staticmethod
+    def load(path: str | Path) -> Spec:
+        """Read a YAML spec; mistakes are reported with their line."""
+        from hdmm.workload.yaml import load_yaml
+
+        data, line = load_yaml(Path(path))
+        try:
+            return Spec.read(data)
+        except Mistake as mistake:
+            raise SpecError(f"{path}, line {line(mistake.place)}: {mistake}") from None
+
+    @staticmethod
+    def read(data: Any) -> Spec:
+        """Read a spec from plain data."""
+        sections = mapping(data, (), _SECTIONS, required=("schema", "workload"))
+        schema = _read_schema(sections["schema"], ("schema",))
+        workload = _read_workload(schema, sections["workload"], ("workload",))
+        privacy = mapping(sections.get("privacy", {}), ("privacy",), ("noise", "unit"))
+        noise = word(privacy.get("noise", "laplace"), ("privacy", "noise"), ("laplace", "gaussian"))
+        unit = mapping(privacy.get("unit", {}), ("privacy", "unit"), ("rows", "neighbours"))
+        rows = integer(unit.get("rows", 1), ("privacy", "unit", "rows"))
+        where: Place = ("privacy", "unit", "neighbours")
+        neighbours = word(unit.get("neighbours", "add-remove"), where, ("add-remove", "replace-one"))
+        return Spec(schema, workload, noise, rows, neighbours)
+
+    def data(self) -> dict[str, Any]:
+        """The spec as plain data; reading it back gives an equal spec."""
+        return {
+            "schema": {name: domain_data(domain) for name, domain in self.schema.items()},
+            "workload": [product_data(product) for product in self.workload.products],
+            "privacy": {"noise": self.noise, "unit": {"rows": self.rows, "neighbours": self.neighbours}},
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the spec as YAML."""
+        from hdmm.workload.yaml import save_yaml
+
+        save_yaml(Path(path), self.data())
+
+
+def _read_schema(data: Any, place: Place) -> Schema:
+    domains = {}
+    for name, given in mapping(data, place).items():
+        try:
+            domains[name] = _read_domain(given, (*place, name))
+        except InputError as error:
+            raise error if isinstance(error, Mistake) else Mistake((*place, name), str(error)) from None
+    try:
+        return Schema(domains)
+    except HdmmError as error:
+        raise Mistake(place, str(error)) from None
+
+
+def _read_domain(data: Any, place: Place) -> Domain:
+    if data == "boolean":
+        return Boolean()
+    if isinstance(data, list):
+        return Listed([scalar(item, (*place, i)) for i, item in enumerate(data)])
+    if not isinstance(data, Mapping):
+        raise Mistake(place, "expected a list of values, {min, max}, {bins}, {values} or boolean")
+    kinds = [kind for kind in ("values", "min", "bins", "boolean") if kind in data]
+    allowed = {
+        "values": ("values", "other", "missing"),
+        "min": ("min", "max", "other", "missing"),
+        "bins": ("bins", "closed", "other", "missing"),
+        "boolean": ("boolean", "other", "missing"),
+    }
+    if len(kinds) != 1:
+        every = sorted({key for keys in allowed.values() for key in keys})
+        mapping(data, place, every)
+        raise Mistake(place, "expected exactly one of values, min and max, bins, boolean")
+    given = mapping(data, place, allowed[kinds[0]], required=("min", "max") if kinds[0] == "min" else ())
+    extra = {key: boolean(given.get(key, False), (*place, key)) for key in ("other", "missing")}
+    match kinds[0]:
+        case "values":
+            return Listed([scalar(item, place) for item in items(given["values"], (*place, "values"))], **extra)
+        case "min":
+            return Integers(integer(given["min"], (*place, "min")), integer(given["max"], (*place, "max")), **extra)
+        case "bins":
+            closed = boolean(given.get("closed", False), (*place, "closed"))
+            edges = [scalar(item, place) for item in items(given["bins"], (*place, "bins"))]
+            return Bins(edges, closed=closed, **extra)
+    if not boolean(given["boolean"], (*place, "boolean")):
+        raise Mistake((*place, "boolean"), "expected true")
+    return Boolean(**extra)
+
+
+def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
+    entries = items(data, place)
+    if not entries:
+        raise Mistake(place, "the workload is empty; ask for at least one product")
+    products: list[Product] = []
+    places: list[Place] = []
+    for index, entry in enumerate(entries):
+        here: Place = (*place, index)
+        given = mapping(entry, here, ("name", "product", "weight", "marginals", "sql"), required=("name",))
+        try:
+            found = _read_entry(schema, given, here)
+        except InputError as error:
+            raise error if isinstance(error, Mistake) else Mistake(here, str(error)) from None
+        products += found
+        places += [here] * len(found)
+    try:
+        return Workload(schema, products)
+    except InputError as error:
+        raise Mistake(_culprit(schema, products, places), str(error)) from None
+
+
+def _culprit(schema: Schema, products: Sequence[Product], places: Sequence[Place]) -> Place:
+    """The place of the first product with which the workload cannot be built."""
+    good: list[Product] = []
+    for product, place in zip(products, places, strict=True):
+        try:
+            Workload(schema, [*(other for other in good if other.name == product.name), product])
+        except InputError:
+            return place
+        good.append(product)
+    return ("workload",)
+
+
+def _read_entry(schema: Schema, given: Mapping[str, Any], place: Place) -> list[Product]:
+    name = str(scalar(given["name"], (*place, "name")))
+    weight = str(scalar(given.get("weight", 1), (*place, "weight")))
+    kinds = [kind for kind in ("product", "marginals", "sql") if kind in given]
+    if len(kinds) > 1:
+        raise Mistake(place, f"give one of product, marginals and sql, not {' and '.join(kinds)}")
+    if "sql" in given:
+        raise Mistake((*place, "sql"), "SQL is not read by this version; write product: {attribute: predicates, …}")
+    if "marginals" in given:
+        here: Place = (*place, "marginals")
+        options = mapping(given["marginals"], here, ("k", "up_to", "max_cells", "all", "prefix"))
+        numbers = {key: integer(options[key], (*here, key)) for key in ("k", "up_to", "max_cells") if key in options}
+        prefix = [str(scalar(item, here)) for item in items(options.get("prefix", []), (*here, "prefix"))]
+        every = boolean(options.get("all", False), (*here, "all"))
+        found = marginals(schema, numbers.pop("k", None), all=every, prefix=prefix, **numbers)
+        return [Product(f"{name}: {product.name}", product.predicates, weight) for product in found.products]
+    here = (*place, "product")
+    sets = {
+        attribute: _read_predicates(data, (*here, attribute))
+        for attribute, data in mapping(given.get("product", {}), here).items()
+    }
+    return [Product(name, sets, weight)]
+
+
+def _read_predicates(data: Any, place: Place) -> p.Predicates:
+    if isinstance(data, str):
+        return WORDS[word(data, place, tuple(WORDS))]
+    if isinstance(data, list):
+        parts = [_read_predicates(item, (*place, i)) for i, item in enumerate(data)]
+        if not parts:
+            raise Mistake(place, "the list of predicate sets is empty; write for example [identity, total]")
+        union = parts[0]
+        for part in parts[1:]:
+            union = union | part
+        return union
+    given = mapping(data, place, (*_KEYS, "order"))
+    kinds = [key for key in _KEYS if key in given]
+    if len(kinds) != 1 or ("order" in given and kinds != ["permuted"]):
+        words = ", ".join(WORDS)
+        raise Mistake(place, f"expected one of the words {words}, or one of the keys {', '.join(_KEYS)}")
+    (key,) = kinds
+    here: Place = (*place, key)
+    match key:
+        case "width":
+            return p.Width(integer(given[key], here))
+        case "ranges":
+            return p.Ranges([[scalar(end, here) for end in items(pair, here)] for pair in items(given[key], here)])
+        case "values":
+            return p.Values([scalar(value, here) for value in items(given[key], here)])
+        case "where":
+            return p.Where(str(scalar(given[key], here)))
+        case "custom":
+            return p.Custom([[number(entry, here) for entry in items(row, here)] for row in items(given[key], here)])
+        case "not":
+            return p.Not(_read_predicates(given[key], here))
+    order = [scalar(value, (*place, "order")) for value in items(given.get("order", []), (*place, "order"))]
+    return p.Permuted(_read_predicates(given[key], here), order)

@@ -1,0 +1,91 @@
+"""Every strategy's estimator, error and variance are those of weighted least squares on its blocks, written out."""
+
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import pytest
+
+from hdmm.operators.base import loss
+from hdmm.strategy import DirectStrategy, Strategy, sensitivity
+from hdmm.workload import Workload
+from tests.contract.zoo import STRATEGIES, dense_blocks
+
+pytestmark = pytest.mark.parametrize(("strategy", "workload"), STRATEGIES.values(), ids=STRATEGIES.keys())
+
+
+def noise_of(strategy: Strategy) -> list[float]:
+    return np.random.default_rng(5).uniform(1, 5, len(strategy.blocks)).tolist()
+
+
+def estimators(strategy: Strategy, workload: Workload, noise: list[float]) -> list[np.ndarray]:
+    """The matrix from noisy answers to a product's answers, by brute force."""
+    blocks = dense_blocks(strategy, workload.encoded)
+    if isinstance(strategy, DirectStrategy):
+        whole = np.eye(sum(map(len, blocks)))
+        ends = np.cumsum([0, *map(len, blocks)])
+        return [whole[start:end] for start, end in pairwise(ends)]
+    spread = np.sqrt(np.repeat(noise, [len(block) for block in blocks]))
+    inverse = np.linalg.pinv(np.vstack(blocks) / spread[:, None]) / spread
+    return [workload.encoded.kron(product).dense() @ inverse for product in workload.encoded.products]
+
+
+def test_answers_are_least_squares(strategy: Strategy, workload: Workload):
+    noise = noise_of(strategy)
+    answers = [np.random.default_rng(1).normal(size=block.queries) for block in strategy.blocks]
+    state = strategy.reconstruct(answers, noise)
+    for product, estimator in zip(workload.encoded.products, estimators(strategy, workload, noise), strict=True):
+        np.testing.assert_allclose(strategy.answer(product, state), estimator @ np.concatenate(answers), atol=1e-9)
+
+
+def test_answers_are_unbiased(strategy: Strategy, workload: Workload):
+    encoded, noise = workload.encoded, noise_of(strategy)
+    x = np.random.default_rng(2).integers(0, 100, prod(encoded.sizes))
+    state = strategy.reconstruct([block @ x for block in dense_blocks(strategy, encoded)], noise)
+    for product in encoded.products:
+        np.testing.assert_allclose(strategy.answer(product, state), encoded.kron(product).dense() @ x, atol=1e-8)
+
+
+def test_the_squared_error_is_the_sum_of_all_variances(strategy: Strategy, workload: Workload):
+    noise = noise_of(strategy)
+    variances = np.repeat(noise, [block.queries for block in strategy.blocks])
+    for product, estimator in zip(workload.encoded.products, estimators(strategy, workload, noise), strict=True):
+        assert strategy.squared_error(product, noise) == pytest.approx((estimator**2 @ variances).sum())
+
+
+def test_the_terms_of_every_answer_are_its_row_of_the_estimator(strategy: Strategy, workload: Workload):
+    noise = noise_of(strategy)
+    owner = np.repeat(np.arange(len(strategy.blocks)), [block.queries for block in strategy.blocks])
+    for product, estimator in zip(workload.encoded.products, estimators(strategy, workload, noise), strict=True):
+        types = [strategy.row_types(product, axis, matrix) for axis, matrix in product.factors.items()]
+        for row, place in enumerate(np.ndindex(*product.shape)):
+            examples = [int(one.examples[one.labels[index]]) for one, index in zip(types, place, strict=True)]
+            terms = strategy.terms(product, examples, noise)
+            for power in (2, 4, 6):
+                for block in range(len(strategy.blocks)):
+                    here = terms.block == block
+                    found = terms.multiplicity[here] @ terms.coefficient[here] ** power
+                    assert found == pytest.approx((estimator[row][owner == block] ** power).sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_sensitivity_is_the_largest_weighted_column_norm(strategy: Strategy, workload: Workload, p):
+    blocks = dense_blocks(strategy, workload.encoded)
+    stacked = np.vstack([float(b.weight) * entries for b, entries in zip(strategy.blocks, blocks, strict=True)])
+    assert float(sensitivity(strategy.blocks, p)) == pytest.approx((abs(stacked) ** p).sum(axis=0).max())
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_loss_is_the_weighted_error_at_unit_noise(strategy: Strategy, workload: Workload, p):
+    norm = float(sensitivity(strategy.blocks, p)) ** (1 / p)
+    noise = [(norm / float(block.weight)) ** 2 for block in strategy.blocks]
+    variances = np.repeat(noise, [block.queries for block in strategy.blocks])
+    expected = sum(
+        float(product.weight) ** 2 * (estimator**2 @ variances).sum()
+        for product, estimator in zip(workload.encoded.products, estimators(strategy, workload, noise), strict=True)
+    )
+    assert loss(strategy, workload.encoded, p) == pytest.approx(expected)
+
+
+def test_it_supports_its_workload(strategy: Strategy, workload: Workload):
+    assert all(strategy.supports(product) for product in workload.encoded.products)

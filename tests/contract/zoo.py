@@ -1,0 +1,109 @@
+"""One example of every matrix and every strategy; each inherits all contract tests against its dense oracle."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from hdmm import matrix
+from hdmm.matrix import (
+    AllRange,
+    Complement,
+    Dense,
+    Identity,
+    Kron,
+    Matrix,
+    Prefix,
+    Select,
+    Stack,
+    Sum,
+    Total,
+    Width,
+)
+from hdmm.schema import Schema
+from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy
+from hdmm.workload import AllRange as Ranges
+from hdmm.workload import Custom, Encoded, Where, Workload
+from hdmm.workload import Identity as Each
+from hdmm.workload import Prefix as Upto
+from hdmm.workload import Total as Sum_
+
+_RNG = np.random.default_rng(7)
+_INTEGERS = _RNG.integers(-3, 4, (3, 5))
+_REALS = _RNG.normal(size=(2, 4))
+
+MATRICES: dict[str, Matrix] = {
+    "dense integers": Dense(_INTEGERS),
+    "dense reals": Dense(_REALS),
+    "one cell": Identity(1),
+    "identity": Identity(4),
+    "total": Total(4),
+    "prefix": Prefix(5),
+    "width": Width(7, 3),
+    "widest": Width(4, 4),
+    "all ranges": AllRange(5),
+    "padded ranges": Select(AllRange(3), np.array([0, 1, 2]), 5),
+    "permuted prefix": Select(Prefix(4), np.array([2, 0, 3, 1]), 4),
+    "complement": Complement(Prefix(4)),
+    "union on one attribute": Stack([Identity(3), Total(3)]),
+    "weighted union": Stack([Identity(3), Prefix(3)], [2, Fraction(1, 2)]),
+    "kron of one": Kron([Prefix(4)]),
+    "kron": Kron([Prefix(3), Dense(_REALS), Total(2)]),
+    "kron of growing factors": Kron([AllRange(3), Identity(2), Total(5), AllRange(4)]),
+    "kron of shrinking factors": Kron([Total(3), Dense(_INTEGERS), Width(4, 3)]),
+    "union of products": Stack([Kron([Prefix(3), Total(2)]), Kron([Total(3), Identity(2)])], [2, 1]),
+    "union with complements": Stack([Kron([Complement(Identity(3)), Total(2)]), Kron([AllRange(3), Identity(2)])]),
+    "signed sum": Sum([Kron([Prefix(3), Identity(2)]), Kron([Identity(3), Prefix(2)])], [1, -1]),
+    "disjunction": Sum([Kron([Total(3), Dense([[1, 0]])]), Kron([Dense([[0, 1, 1]]), Dense([[0, 1]])])], [1, 1]),
+}
+
+SCHEMA = Schema(a=range(2), b=range(3), c=range(4))
+WORKLOAD = (
+    Workload(SCHEMA)
+    .add("prefixes", a=Each(), b=Upto())
+    .add("ranges", b=Ranges(), c=Each() | Sum_(), weight=2)
+    .add("reals", c=Custom([[1, 0, 0.5, -1]]))
+    .add("condition", a=Where("a = 1"), c=Upto())
+    .add("total")
+)
+
+
+def _identity(*axes: int) -> tuple[Matrix, ...]:
+    return tuple(matrix.Identity(SCHEMA.sizes[axis]) for axis in axes)
+
+
+_SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
+_WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.name != "reals"])
+
+STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
+    "identity": (KronStrategy(SCHEMA.sizes, (Block((0, 1, 2), _identity(0, 1, 2)),)), WORKLOAD),
+    "kron": (KronStrategy(SCHEMA.sizes, (Block((0, 1, 2), (Identity(2), AllRange(3), Dense(_SQUARE))),)), WORKLOAD),
+    "marginals": (
+        MarginalStrategy(
+            SCHEMA.sizes,
+            (
+                Block((0, 1), _identity(0, 1)),
+                Block((1, 2), _identity(1, 2), Fraction(2)),
+                Block((0, 2), _identity(0, 2), Fraction(1, 3)),
+                Block((2,), _identity(2)),
+                Block((), ()),
+            ),
+        ),
+        WORKLOAD,
+    ),
+    "direct": (
+        DirectStrategy(
+            SCHEMA.sizes,
+            tuple(Block(p.axes, tuple(p.factors.values()), p.weight) for p in _WHOLE.encoded.products),
+        ),
+        _WHOLE,
+    ),
+}
+
+
+def dense_blocks(strategy: Strategy, encoded: Encoded) -> list[np.ndarray]:
+    """Every block's queries over the full domain, written out."""
+    full = []
+    for block in strategy.blocks:
+        factors = dict(zip(block.axes, block.factors, strict=True))
+        full.append(Kron(factors.get(axis) or Total(size) for axis, size in enumerate(encoded.sizes)).dense())
+    return full

@@ -1,0 +1,37 @@
+"""A strategy says when it cannot answer a product."""
+
+import pytest
+
+from hdmm.matrix import Dense, Identity, Total
+from hdmm.schema import Schema
+from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy
+from hdmm.workload import Identity as Each
+from hdmm.workload import Prefix, Workload
+
+SCHEMA = Schema(a=range(3), b=range(4))
+PRODUCT = Workload(SCHEMA).add("both", a=Each(), b=Prefix()).encoded.products[0]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        KronStrategy(SCHEMA.sizes, (Block((0,), (Identity(3),)),)),
+        KronStrategy(SCHEMA.sizes, (Block((0, 1), (Identity(3), Total(4))),)),
+        KronStrategy(SCHEMA.sizes, (Block((0, 1), (Identity(3), Dense([[1, 1, 0, 0], [0, 0, 1, 1]]))),)),
+        MarginalStrategy(SCHEMA.sizes, (Block((0,), (Identity(3),)), Block((1,), (Identity(4),)))),
+        DirectStrategy(SCHEMA.sizes, (Block((0, 1), (Identity(3), Identity(4))),)),
+    ],
+    ids=["no axis", "total only", "coarse", "one-way marginals", "another product"],
+)
+def test_a_product_outside_the_blocks_is_not_supported(strategy):
+    assert not strategy.supports(PRODUCT)
+
+
+def test_a_block_needs_a_factor_for_each_axis():
+    with pytest.raises(ValueError, match="one factor for each"):
+        Block((0, 1), (Identity(3),))
+
+
+def test_a_marginal_strategy_takes_only_counts_of_cells():
+    with pytest.raises(ValueError, match="count cells"):
+        MarginalStrategy(SCHEMA.sizes, (Block((0,), (Total(3),)),))

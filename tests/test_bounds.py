@@ -1,0 +1,33 @@
+"""The SVD bound is that of the singular values, and it factorises."""
+
+import numpy as np
+import pytest
+
+from hdmm.bounds import svd_bound
+from hdmm.matrix import Matrix
+from hdmm.schema import Schema
+from hdmm.workload import AllRange, Identity, Prefix, Total, Workload
+from tests.contract.zoo import MATRICES
+
+
+def explicit(matrix: Matrix) -> float:
+    values = np.linalg.svd(matrix.dense().astype(float), compute_uv=False)
+    return float(values.sum() ** 2 / matrix.shape[1])
+
+
+@pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES.keys())
+def test_it_is_the_squared_sum_of_singular_values_over_the_cells(matrix: Matrix):
+    assert svd_bound(matrix.gram()) == pytest.approx(explicit(matrix), rel=1e-6)
+
+
+def test_thm_svd_bound_decomposition():
+    sets = {"a": Prefix(), "b": AllRange(), "c": Identity() | Total()}
+    sizes = {"a": range(60), "b": range(50), "c": range(40)}
+    parts = [svd_bound(Workload(Schema({n: sizes[n]})).add("w", {n: sets[n]}).encoded.gram()) for n in sets]
+    assert svd_bound(Workload(Schema(sizes)).add("w", sets).encoded.gram()) == pytest.approx(np.prod(parts))
+
+
+def test_a_large_union_has_no_bound_yet():
+    schema = Schema(a=range(100), b=range(100))
+    workload = Workload(schema).add("p", a=Prefix()).add("q", b=Prefix())
+    assert svd_bound(workload.encoded.gram()) is None

@@ -1,0 +1,171 @@
+"""Releases: what is published has the error that was predicted."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hdmm
+from hdmm import measure as measuring
+from hdmm.privacy import noise as noises
+
+SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(30), hispanic=[False, True])
+BUDGET = hdmm.Budget(epsilon="0.5")
+WORKLOAD = (
+    hdmm.Workload(SCHEMA)
+    .add("table", sex=hdmm.Identity(), age=hdmm.Identity())
+    .add("older", age=hdmm.Where("age >= 18"), hispanic=hdmm.Identity() | hdmm.Total())
+)
+OPERATORS = [hdmm.baselines.Identity(), hdmm.baselines.Plain(), hdmm.baselines.Marginals()]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(11)
+    path = tmp_path_factory.mktemp("data") / "people.csv"
+    rows = [f"{'FM'[rng.integers(2)]},{rng.integers(30)},{'ft'[rng.integers(2)]}" for _ in range(500)]
+    path.write_text("\n".join(["sex,age,hispanic", *rows]) + "\n")
+    return path
+
+
+def truth(people: Path, name: str) -> np.ndarray:
+    rows = [line.split(",") for line in people.read_text().split("\n")[1:-1]]
+    counts = np.zeros(SCHEMA.sizes, int)
+    for sex, age, hispanic in rows:
+        counts["FM".index(sex), int(age), "ft".index(hispanic)] += 1
+    encoded = WORKLOAD.encoded
+    place = [product.name for product in WORKLOAD.products].index(name)
+    return encoded.kron(encoded.products[place]).apply(counts.reshape(-1))
+
+
+def mean_squared_z(people: Path, plan: hdmm.Plan, name: str, count: int) -> float:
+    """Over many releases, the mean of (answer − truth)² / predicted variance."""
+    true, stderr, total = truth(people, name), None, 0.0
+    for _ in range(count):
+        made = hdmm.release(plan, people, BUDGET, ledger=None)
+        product = plan.workload.encoded.products[[p.name for p in plan.workload.products].index(name)]
+        answer = plan.strategy.answer(product, made._state)
+        if stderr is None:
+            stderr = made.table(name)["stderr"].to_numpy()
+        total += float(np.mean(((answer - true) / stderr) ** 2))
+    return total / count
+
+
+def test_the_mean_squared_z_of_1000_releases_is_one(people):
+    """False alarm: 60 independent answers a release, z² has variance below 5, so ±5% is 5.4 standard deviations."""
+    workload = hdmm.Workload(SCHEMA).add("table", sex=hdmm.Identity(), age=hdmm.Identity())
+    plan = hdmm.select(workload, operators=[hdmm.baselines.Identity()])
+    assert mean_squared_z(people, plan, "table", 1000) == pytest.approx(1, abs=0.05)
+
+
+def test_noise_that_is_5_percent_too_small_would_be_seen(people, monkeypatch):
+    workload = hdmm.Workload(SCHEMA).add("table", sex=hdmm.Identity(), age=hdmm.Identity())
+    plan = hdmm.select(workload, operators=[hdmm.baselines.Identity()])
+    smaller = lambda scale, count: noises.discrete_laplace(scale * Fraction(95, 100), count)  # noqa: E731
+    monkeypatch.setattr(measuring, "discrete_laplace", smaller)
+    assert mean_squared_z(people, plan, "table", 1000) < 0.95
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("name", ["table", "older"])
+def test_every_family_has_the_predicted_error(people, operator, name):
+    """Answers of one release are correlated, so the tolerance is wide: 15% of 600 releases is above 5 deviations."""
+    plan = hdmm.select(WORKLOAD, operators=[operator])
+    assert mean_squared_z(people, plan, name, 600) == pytest.approx(1, abs=0.15 if name == "table" else 0.35)
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+def test_without_noise_every_family_gives_the_truth(people, operator, monkeypatch):
+    monkeypatch.setattr(measuring, "discrete_laplace", lambda scale, count: np.zeros(count, np.int64))
+    made = hdmm.release(hdmm.select(WORKLOAD, operators=[operator]), people, BUDGET, ledger=None)
+    for name in ("table", "older"):
+        np.testing.assert_allclose(made.table(name)["answer"].to_numpy(), truth(people, name), atol=1e-8)
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+def test_a_neighbour_moves_the_exact_answers_by_at_most_the_sensitivity(operator):
+    plan = hdmm.select(WORKLOAD, operators=[operator])
+    scales = plan.calibrate(BUDGET).scales
+    moves = set()
+    for cell in np.ndindex(*SCHEMA.sizes):
+        spent = Fraction(0)
+        for block, scale in zip(plan.strategy.blocks, scales, strict=True):
+            sizes = [SCHEMA.sizes[axis] for axis in block.axes]
+            person = np.zeros(block.cells, np.int64)
+            person[np.ravel_multi_index([cell[axis] for axis in block.axes], sizes) if sizes else 0] = 1
+            spent += Fraction(int(abs(measuring.exact_answers(block, person)).sum())) / scale
+        moves.add(spent)
+    assert max(moves) == BUDGET.epsilon  # never more, and somebody uses all of it
+
+
+def test_the_intervals_cover(people):
+    """20,000 answers of few-term Laplace noise: 95% intervals cover 95% to 96.5% (the lattice rounds up)."""
+    plan = hdmm.select(WORKLOAD, operators=[hdmm.baselines.Identity()])
+    true = truth(people, "table")
+    covered = []
+    for _ in range(340):
+        table = hdmm.release(plan, people, hdmm.Budget(epsilon="0.02"), ledger=None).table("table")
+        covered.append((table["low"].to_numpy() <= true) & (true <= table["high"].to_numpy()))
+    assert 0.94 < np.mean(covered) < 0.96
+
+
+def test_two_releases_differ(people):
+    plan = hdmm.select(WORKLOAD)
+    first, second = (hdmm.release(plan, people, BUDGET, ledger=None) for _ in range(2))
+    assert any((a != b).any() for a, b in zip(first.measurements, second.measurements, strict=True))
+
+
+def test_columns_and_order_of_a_table(people):
+    table = hdmm.release(hdmm.select(WORKLOAD), people, BUDGET, ledger=None).table("older")
+    assert table.column_names == ["age", "hispanic", "answer", "stderr", "low", "high"]
+    assert table["age"].to_pylist() == ["age >= 18"] * 3
+    assert table["hispanic"].to_pylist() == [False, True, None]
+
+
+def test_answers_of_one_release_are_consistent(people):
+    made = hdmm.release(hdmm.select(WORKLOAD), people, BUDGET, ledger=None)
+    false, true, both = made.table("older")["answer"].to_pylist()
+    assert false + true == pytest.approx(both, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"plan": "people.plan"}, "str is not a plan"),
+        ({"budget": 1.0}, "expected a Budget"),
+        ({"ledger": "budget.db"}, "keeps no ledger"),
+        ({"format": "xlsx"}, "expected 'parquet' or 'csv'"),
+        ({"data": 3}, "int is not supported"),
+        ({"budget": hdmm.Budget(epsilon="1", delta="1e-6")}, "Laplace noise takes epsilon alone"),
+        ({"budget": hdmm.Budget(epsilon="1e-17")}, "epsilon is too small"),
+    ],
+)
+def test_what_cannot_be_released_is_refused_before_counting(people, arguments, message, monkeypatch):
+    monkeypatch.setattr(measuring, "count", lambda *args, **options: pytest.fail("data was counted"))
+    given = {"plan": hdmm.select(WORKLOAD), "data": people, "budget": BUDGET, "ledger": None} | arguments
+    with pytest.raises(hdmm.errors.InputError, match=message):
+        hdmm.release(**given)
+
+
+def test_gaussian_plans_predict_but_are_not_released(people):
+    plan = hdmm.select(WORKLOAD, noise="gaussian")
+    budget = hdmm.Budget(epsilon="1", delta="1e-6")
+    assert plan.rmse(budget) > 0
+    with pytest.raises(hdmm.errors.NotSupportedError, match="releases Laplace ones only"):
+        hdmm.release(plan, people, budget, ledger=None)
+
+
+def test_a_seed_is_not_accepted(people):
+    with pytest.raises(TypeError, match="seed"):
+        hdmm.release(hdmm.select(WORKLOAD), people, BUDGET, ledger=None, seed=1)  # type: ignore[call-arg]
+
+
+def test_a_record_with_one_value_outside_is_dropped_from_every_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "discrete_laplace", lambda scale, count: np.zeros(count, np.int64))
+    path = tmp_path / "people.csv"
+    path.write_text("sex,age,hispanic\nF,20,t\nF,999,t\nF,20,maybe\nX,20,f\n")
+    for operator in OPERATORS:
+        made = hdmm.release(hdmm.select(WORKLOAD, operators=[operator]), path, BUDGET, ledger=None)
+        assert sum(made.table("table")["answer"].to_pylist()) == pytest.approx(1)
+        assert made.table("older")["answer"].to_pylist() == pytest.approx([0, 1, 1])

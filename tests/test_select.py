@@ -1,0 +1,128 @@
+"""Selection: the best strategy wins, the predictions add up, and impossible requests are refused."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+import hdmm
+
+SCHEMA = hdmm.Schema(a=range(4), b=range(6), c=["x", "y"])
+PAIRS = hdmm.marginals(SCHEMA, k=2)
+BUDGET = hdmm.Budget(epsilon=1)
+
+
+def test_the_candidate_with_the_least_error_wins():
+    plan = hdmm.select(PAIRS)
+    candidates = plan.candidates.to_pylist()
+    assert plan.operator == min(candidates, key=lambda one: one["rmse"])["operator"]
+    assert {one["operator"] for one in candidates} == {"Identity", "Plain", "Marginals"}
+
+
+def test_the_columns_of_candidates_and_errors():
+    plan = hdmm.select(PAIRS)
+    assert plan.candidates.column_names == ["operator", "rmse", "seconds", "certificate", "seed"]
+    assert plan.errors(BUDGET).column_names == [
+        "product",
+        "queries",
+        "rmse",
+        "stderr_max",
+        "margin95",
+        "identity",
+        "plain",
+        "bound",
+    ]
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_rmse_of_all_queries_is_that_of_the_products(noise):
+    budget = BUDGET if noise == "laplace" else hdmm.Budget(epsilon=1, delta="1e-6")
+    plan = hdmm.select(PAIRS, noise=noise)
+    rows = plan.errors(budget).to_pylist()
+    pooled = sqrt(sum(row["queries"] * row["rmse"] ** 2 for row in rows) / sum(row["queries"] for row in rows))
+    assert plan.rmse(budget) == pytest.approx(pooled)
+
+
+def test_a_weight_counts_twice_over_in_the_error():
+    light = hdmm.Workload(SCHEMA).add("w", a=hdmm.Identity())
+    heavy = hdmm.Workload(SCHEMA).add("w", a=hdmm.Identity(), weight=3)
+    only = [hdmm.baselines.Identity()]
+    plans = [hdmm.select(workload, operators=only) for workload in (light, heavy)]
+    assert plans[1].rmse(BUDGET) == pytest.approx(3 * plans[0].rmse(BUDGET))
+    assert plans[1].errors(BUDGET)["rmse"].to_pylist() == pytest.approx(plans[0].errors(BUDGET)["rmse"].to_pylist())
+
+
+def test_progress_is_reported_for_each_candidate():
+    seen = []
+    hdmm.select(PAIRS, on_progress=seen.append)
+    assert [one.operator for one in seen] == ["Identity", "Plain", "Marginals"]
+    assert all(one.best == min(other.rmse for other in seen[: place + 1]) for place, one in enumerate(seen))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3", "20"])
+def test_no_plan_is_better_than_its_bound(noise, epsilon):
+    """Coarse noise included: a discrete Laplace has less variance than a continuous one."""
+    budget = hdmm.Budget(epsilon=epsilon, delta=None if noise == "laplace" else "1e-6")
+    for workload in (PAIRS, hdmm.Workload(SCHEMA).add("t"), hdmm.Workload(SCHEMA).add("p", b=hdmm.Prefix())):
+        plan = hdmm.select(workload, noise=noise)
+        assert plan.rmse(budget) >= plan.bound(budget) * (1 - 1e-12)
+        assert plan.certificate >= -1e-12
+
+
+def test_margins_are_between_those_of_few_and_of_many_terms():
+    row = hdmm.select(PAIRS).errors(hdmm.Budget(epsilon="0.01")).to_pylist()[0]
+    assert 1.95 < row["margin95"] / row["stderr_max"] < 2.13
+
+
+def test_a_plan_describes_itself():
+    text = hdmm.select(PAIRS).describe(BUDGET)
+    assert "Laplace noise, ε = 1, 1 row per person, add-remove" in text
+    assert all(product.name in text for product in PAIRS.products)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"workload": hdmm.Workload(SCHEMA)}, "the workload is empty"),
+        ({"workload": "by sex"}, "expected a Workload"),
+        ({"noise": "uniform"}, "expected 'laplace' or 'gaussian'"),
+        ({"operators": []}, "expected operators"),
+        ({"operators": ["Identity"]}, "expected operators"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(arguments, message):
+    with pytest.raises(hdmm.errors.InputError, match=message):
+        hdmm.select(**({"workload": PAIRS} | arguments))
+
+
+def test_a_domain_that_fits_no_memory_is_planned_where_no_vector_is_needed():
+    wide = hdmm.Schema({f"a{i}": range(10) for i in range(30)})
+    plan = hdmm.select(hdmm.marginals(wide, k=1))
+    assert plan.operator in ("Plain", "Marginals")
+
+
+def test_a_domain_that_fits_no_memory_is_refused_where_the_vector_is_needed():
+    wide = hdmm.Schema({f"a{i}": range(10) for i in range(30)})
+    workload = hdmm.Workload(wide).add("all", {name: hdmm.Identity() for name in wide})
+    with pytest.raises(hdmm.errors.TooLargeError, match=r"counts 1e\+30 cells over 30 attributes.*fewer attributes"):
+        hdmm.select(workload)
+
+
+def test_real_valued_queries_are_answered_from_integer_measurements():
+    workload = hdmm.Workload(SCHEMA).add("mean", a=hdmm.Custom([[0, 0.5, 1.5, 2.25]]))
+    assert hdmm.select(workload).operator == "Identity"
+
+
+def test_a_new_operator_is_a_class_with_one_method():
+    from hdmm.matrix import Identity
+    from hdmm.strategy import Block, KronStrategy
+
+    class Everything(hdmm.operators.Operator):
+        def propose(self, workload, norm):
+            sizes = workload.sizes
+            return KronStrategy(sizes, (Block(tuple(range(len(sizes))), tuple(map(Identity, sizes))),))
+
+    plan = hdmm.select(hdmm.Workload(SCHEMA).add("t"), operators=[Everything()])
+    assert plan.operator == "Everything"
+    assert plan.loss == pytest.approx(np.prod(SCHEMA.sizes))
