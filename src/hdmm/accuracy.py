@@ -1,20 +1,29 @@
-"""Predicted standard errors and margins for every answer, from the strategy and its noise alone."""
+"""Predicted standard errors and margins for every answer, from the strategy and its noise alone.
+
+Answers are grouped by the types of their rows: answers of one combination of types err alike. Standard errors and the
+margins of sums of many terms are computed for all combinations at once; sums of few terms are inverted one by one,
+equal ones once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import sqrt
+from math import prod
 from typing import final
 
 import numpy as np
 
 from hdmm.matrix import Array
 from hdmm.privacy.calibrate import Calibration
-from hdmm.privacy.intervals import margin, normal_margin
-from hdmm.strategy import RowTypes, Strategy, Terms
+from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_margin
+from hdmm.strategy import Coefficients, RowTypes, Strategy
 from hdmm.workload import EncodedProduct
+
+_SLACK = 1e-9
+"""Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
+_ENTRIES = 1 << 22
+"""Coefficients in memory at a time."""
 
 
 @final
@@ -37,27 +46,60 @@ class Accuracy:
 def accuracy(strategy: Strategy, product: EncodedProduct, noise: Calibration, level: float = 0.95) -> Accuracy:
     """The standard error and the margin at that level of every answer to a product."""
     types = tuple(strategy.row_types(product, axis, matrix) for axis, matrix in product.factors.items())
-    shape = [len(one.examples) for one in types]
-    stderr, margins = np.zeros(shape), np.zeros(shape)
-    known: dict[tuple[object, ...], float] = {}
-    for place in np.ndindex(*shape):
-        rows = [int(one.examples[index]) for one, index in zip(types, place, strict=True)]
-        terms = strategy.terms(product, rows, noise.variances)
-        stderr[place] = sqrt(terms.variance(noise.variances))
-        if noise.kind == "gaussian":
-            margins[place] = normal_margin(float(stderr[place]), level)
-            continue
-        merged = _merge(terms, noise.scales)
-        key = tuple(np.round(merged, 9).reshape(-1).tolist())
-        if key not in known:
-            known[key] = margin(merged[0], merged[1], merged[2], level)
-        margins[place] = known[key]
+    if not types:
+        return Accuracy((), *_errors(strategy, product, (), noise, level))
+    others = prod(one.values.size for one in types[1:]) * types[0].values.shape[1]
+    step = max(1, _ENTRIES // others)
+    parts = [
+        _errors(strategy, product, (types[0].some(slice(start, start + step)), *types[1:]), noise, level)
+        for start in range(0, len(types[0]), step)
+    ]
+    stderr, margins = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     return Accuracy(types, stderr, margins)
 
 
-def _merge(terms: Terms, scales: Sequence[Fraction] | Sequence[float]) -> Array:
-    """Scale, size and multiplicity of the distinct terms: signs and order do not change a symmetric sum."""
-    columns = np.stack([np.array([float(s) for s in scales])[terms.block], abs(terms.coefficient)])
-    distinct, place = np.unique(np.round(columns, 12), axis=1, return_inverse=True)
-    counts = np.bincount(place.reshape(-1), weights=terms.multiplicity)
-    return np.vstack([distinct, counts])
+def _errors(
+    strategy: Strategy, product: EncodedProduct, types: Sequence[RowTypes], noise: Calibration, level: float
+) -> tuple[Array, Array]:
+    """Standard errors and margins of all combinations of these types."""
+    shape = tuple(len(one) for one in types)
+    blocks = list(strategy.coefficients(product, types, noise.variances))
+    second, fourth, sixth, largest = (np.zeros(shape) for _ in range(4))
+    for block in blocks:
+        two, four, six = cumulants(noise.variances[block.block])
+        second += two * block.power_sum(2, len(shape))
+        fourth += four * block.power_sum(4, len(shape))
+        sixth += six * block.power_sum(6, len(shape))
+        sizes = np.where(block.counts > 0, abs(block.values), 0)
+        largest = np.maximum(largest, sizes.max(axis=tuple(range(len(shape), sizes.ndim))))
+    stderr = np.sqrt(second)
+    if noise.kind == "gaussian":
+        return stderr, normal_margin(1.0, level) * stderr
+    margins = many_terms_margin(second, fourth, sixth, largest, level)
+    scales = [float(scale) for scale in noise.scales]
+    known: dict[tuple[float, ...], float] = {}
+    for place in zip(*np.nonzero(np.isnan(margins)), strict=True) if shape else [()] * int(np.isnan(margins)):
+        key = tuple(float(f"{array[place]:.10g}") for array in (second, fourth, sixth, largest))
+        if key not in known:
+            known[key] = _few_terms_margin(blocks, place, scales, level)
+        margins[place] = known[key]
+    return stderr, np.where(margins == np.rint(margins), margins, margins * (1 + _SLACK))
+
+
+def _few_terms_margin(
+    blocks: Sequence[Coefficients],
+    place: tuple[int, ...],
+    scales: Sequence[float],
+    level: float,
+) -> float:
+    """The margin at one combination of types, from the law of its sum. Signs do not matter: the noise is symmetric."""
+    terms = []
+    for block in blocks:
+        values, counts = np.broadcast_arrays(block.values, block.counts)
+        at = tuple(index if size > 1 else 0 for index, size in zip(place, values.shape, strict=False))
+        sizes, often = abs(values[at]).reshape(-1), counts[at].reshape(-1)
+        keep = (often > 0) & (sizes > 0)
+        terms.append(np.stack([np.full(keep.sum(), scales[block.block]), sizes[keep], often[keep]]))
+    merged = np.concatenate(terms, axis=1)
+    pairs, where = np.unique(np.round(merged[:2], 12), axis=1, return_inverse=True)
+    return margin(pairs[0], pairs[1], np.bincount(where.reshape(-1), weights=merged[2]), level)

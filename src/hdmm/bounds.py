@@ -7,10 +7,12 @@ from math import prod, sqrt
 import numpy as np
 
 from hdmm.matrix import Array, Gram
-from hdmm.matrix.factors import AllRangeGram, Factor, IdentityGram, OnesGram
+from hdmm.matrix.factors import AllRangeGram, Factor, IdentityGram, OnesGram, PrefixGram, RowsGram
 
 _EXPLICIT = 1 << 11
 """The most cells for which a union's singular values are computed from its dense Gram."""
+_FACTOR = 1 << 12
+"""The most cells of one attribute for which singular values are computed without a closed form."""
 
 
 def svd_bound(gram: Gram) -> float | None:
@@ -20,26 +22,35 @@ def svd_bound(gram: Gram) -> float | None:
     """
     if len(gram.terms) == 1:
         (term,) = gram.terms
-        return term.coefficient * prod(_nuclear(gram.at(term, i)) ** 2 / size for i, size in enumerate(gram.sizes))
+        parts = [_singular_sum(gram.at(term, axis)) for axis in range(len(gram.sizes))]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return term.coefficient * prod(part**2 / size for part, size in zip(known, gram.sizes, strict=True))
     cells = prod(gram.sizes)
     if cells > _EXPLICIT:
         return None
     return _root_sum(np.linalg.eigvalsh(gram.dense())) ** 2 / cells
 
 
-def _nuclear(factor: Factor) -> float:
-    """The sum of the singular values behind a Gram matrix."""
+def _singular_sum(factor: Factor) -> float | None:
+    """The sum of the singular values of the matrix behind a Gram."""
     n = factor.size
+    k = np.arange(1, n + 1)
     match factor:
         case IdentityGram():
             return float(n)
         case OnesGram():
             return sqrt(n)
+        case PrefixGram():
+            # The inverse Gram is tridiag(−1, 2, −1) with a 1 in one corner: eigenvalues 4 sin²(π(2k − 1) / 2(2n + 1)).
+            return float(np.sum(1 / (2 * np.sin(np.pi * (2 * k - 1) / (4 * n + 2)))))
         case AllRangeGram():
             # (n + 1) times the inverse of tridiag(−1, 2, −1), whose eigenvalues are 4 sin²(πk / 2(n + 1)).
-            k = np.arange(1, n + 1)
             return float(np.sum(np.sqrt(n + 1) / (2 * np.sin(np.pi * k / (2 * (n + 1))))))
-    return _root_sum(np.linalg.eigvalsh(factor.dense()))
+        case RowsGram() if len(factor.rows) <= _FACTOR:
+            return _root_sum(np.linalg.eigvalsh(factor.rows @ factor.rows.T))
+    return _root_sum(np.linalg.eigvalsh(factor.dense())) if n <= _FACTOR else None
 
 
 def _root_sum(eigenvalues: Array) -> float:

@@ -50,6 +50,7 @@ def plan(
     typer.echo(
         f"{len(read.workload.products):,} products, {read.workload.query_count:,} queries, {read.schema.cells:,} cells"
     )
+    typer.echo("candidates, with their RMSE at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
     found = select(
         read.workload,
         noise=read.noise,  # type: ignore[arg-type]
@@ -140,7 +141,7 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
 
 def _tell(progress: Progress) -> None:
     bound = f", {progress.rmse / progress.bound:.2f} times the lower bound" if progress.bound else ""
-    typer.echo(f"  {progress.operator:<12} RMSE {progress.rmse:,.2f} at ε = 1{bound}")
+    typer.echo(f"  {progress.operator:<12} {progress.rmse:>12,.2f}{bound}")
 
 
 @contextmanager

@@ -53,19 +53,18 @@ def test_the_squared_error_is_the_sum_of_all_variances(strategy: Strategy, workl
         assert strategy.squared_error(product, noise) == pytest.approx((estimator**2 @ variances).sum())
 
 
-def test_the_terms_of_every_answer_are_its_row_of_the_estimator(strategy: Strategy, workload: Workload):
+@pytest.mark.parametrize("power", [2, 4, 6])
+def test_the_coefficients_of_every_answer_are_its_row_of_the_estimator(strategy: Strategy, workload: Workload, power):
     noise = noise_of(strategy)
     owner = np.repeat(np.arange(len(strategy.blocks)), [block.queries for block in strategy.blocks])
     for product, estimator in zip(workload.encoded.products, estimators(strategy, workload, noise), strict=True):
         types = [strategy.row_types(product, axis, matrix) for axis, matrix in product.factors.items()]
-        for row, place in enumerate(np.ndindex(*product.shape)):
-            examples = [int(one.examples[one.labels[index]]) for one, index in zip(types, place, strict=True)]
-            terms = strategy.terms(product, examples, noise)
-            for power in (2, 4, 6):
-                for block in range(len(strategy.blocks)):
-                    here = terms.block == block
-                    found = terms.multiplicity[here] @ terms.coefficient[here] ** power
-                    assert found == pytest.approx((estimator[row][owner == block] ** power).sum(), abs=1e-9)
+        expected = np.stack([(estimator[:, owner == b] ** power).sum(axis=1) for b in range(len(strategy.blocks))])
+        found = np.zeros(expected.shape)
+        for one in strategy.coefficients(product, types, noise):
+            grid = np.broadcast_to(one.power_sum(power, len(types)), [len(each) for each in types])
+            found[one.block] = grid[np.ix_(*[each.labels for each in types])].reshape(-1) if types else grid
+        np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("p", [1, 2])

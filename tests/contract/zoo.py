@@ -44,6 +44,8 @@ MATRICES: dict[str, Matrix] = {
     "padded ranges": Select(AllRange(3), np.array([0, 1, 2]), 5),
     "permuted prefix": Select(Prefix(4), np.array([2, 0, 3, 1]), 4),
     "complement": Complement(Prefix(4)),
+    "complement of a union": Complement(Stack([Identity(3), Total(3)])),
+    "one row": Dense(np.array([[0, 1, 1, 0]])),
     "union on one attribute": Stack([Identity(3), Total(3)]),
     "weighted union": Stack([Identity(3), Prefix(3)], [2, Fraction(1, 2)]),
     "kron of one": Kron([Prefix(4)]),

@@ -1,6 +1,6 @@
 """Implicit matrices: known by what they do to vectors, never by their entries. No privacy and no schema here."""
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number
+from hdmm.matrix.base import DENSE_LIMIT, Array, Matrix, Norm, Number
 from hdmm.matrix.cells import Complement, Select
 from hdmm.matrix.compose import Kron, Stack, Sum
 from hdmm.matrix.factors import Factor
@@ -8,6 +8,7 @@ from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import AllRange, Dense, Identity, Prefix, Total, Width
 
 __all__ = [
+    "DENSE_LIMIT",
     "AllRange",
     "Array",
     "Complement",

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
-from hdmm.matrix.factors import DenseGram, SelectedGram
+from hdmm.matrix.factors import ComplementGram, SelectedGram
 from hdmm.matrix.gram import Gram
 
 
@@ -86,10 +86,8 @@ class Complement(Matrix):
         return product
 
     def gram(self) -> Gram:
-        rows, _ = self.shape
-        counts = self.inner.column_norms(1).astype(float)
-        inner = self.inner.gram().factor().dense()
-        return Gram.of(DenseGram(rows - counts[:, None] - counts[None, :] + inner))
+        sums = self.inner.column_norms(1).astype(float)
+        return Gram.of(ComplementGram(self.inner.gram().factor(), self.shape[0], sums))
 
     def power(self, p: Norm) -> Complement:
         return self

@@ -66,6 +66,29 @@ class DenseGram(Factor):
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class RowsGram(Factor):
+    """The Gram of a few rows written out, kept as these rows."""
+
+    rows: Array
+
+    @property
+    def size(self) -> int:
+        return int(self.rows.shape[1])
+
+    def apply(self, x: Array) -> Array:
+        product: Array = self.rows.T @ (self.rows @ x)
+        return product
+
+    def diagonal(self) -> Array:
+        diagonal: Array = (self.rows**2).sum(axis=0)
+        return diagonal
+
+    def total(self) -> float:
+        return float((self.rows.sum(axis=1) ** 2).sum())
+
+
+@final
 @dataclass(frozen=True)
 class IdentityGram(Factor):
     """The Gram of Identity: Identity."""
@@ -206,6 +229,33 @@ class SelectedGram(Factor):
 
     def total(self) -> float:
         return self.inner.total()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ComplementGram(Factor):
+    """The Gram of one minus a matrix of zeros and ones, from its Gram, its rows and its column sums."""
+
+    inner: Factor
+    rows: int
+    sums: Array
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def apply(self, x: Array) -> Array:
+        sums = self.sums.reshape(-1, *[1] * (x.ndim - 1))
+        total = x.sum(axis=0)
+        product: Array = (self.rows - sums) * total - (sums * x).sum(axis=0) + self.inner.apply(x)
+        return product
+
+    def diagonal(self) -> Array:
+        diagonal: Array = self.rows - 2 * self.sums + self.inner.diagonal()
+        return diagonal
+
+    def total(self) -> float:
+        return self.rows * float(self.size) ** 2 - 2 * self.size * float(self.sums.sum()) + self.inner.total()
 
 
 @final

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
-from hdmm.matrix.factors import AllRangeGram, DenseGram, IdentityGram, OnesGram, PrefixGram, WidthGram
+from hdmm.matrix.factors import AllRangeGram, DenseGram, IdentityGram, OnesGram, PrefixGram, RowsGram, WidthGram
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.intervals import interval_rows, interval_spread, interval_sums, running_sums
 
@@ -50,7 +50,8 @@ class Dense(Matrix):
 
     def gram(self) -> Gram:
         entries = self.array.astype(float)
-        return Gram.of(DenseGram(entries.T @ entries))
+        wide = entries.shape[0] < entries.shape[1]
+        return Gram.of(RowsGram(entries) if wide else DenseGram(entries.T @ entries))
 
     def power(self, p: Norm) -> Dense:
         return Dense(abs(self.array) ** p)

@@ -6,7 +6,7 @@ of one variable, that is 1/(1 + 2v·sin²(t/2)); the moments have 1/(1 - 2v·sin
 
 - `_lattice`: all coefficients have one size, or are integers. A finite Fourier sum gives P(|S| ≤ m) at every lattice
   point m without approximation; the smallest that reaches the level is returned.
-- `_cornish_fisher`: so many small terms that the normal law with three corrections is right to 0.1%; the size of the
+- `many_terms_margin`: so many small terms that the normal law with three corrections is right to 0.1%; the size of the
   last two is added on top.
 - `_smoothed`: the rest. A Fourier series for S + hZ, with Z normal and h tiny, which cannot ring at atoms of S:
   P(|S| ≤ x + ah) ≥ P(|S + hZ| ≤ x) - P(|Z| > a), whatever S is. The margin is about 0.3% above the smallest one; more
@@ -61,6 +61,33 @@ def normal_margin(stderr: float, level: float = 0.95) -> float:
     """Return the m such that normal noise of this standard deviation is within ±m with this probability."""
     _check(level)
     return _quantile(1 - level) * stderr
+
+
+def cumulants(variance: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Return the second, fourth and sixth cumulant of discrete Laplace variables of these variances."""
+    v = np.asarray(variance, np.float64)
+    return v, v + 3 * v**2, v + 15 * v**2 + 30 * v**3
+
+
+def many_terms_margin(
+    second: ArrayLike, fourth: ArrayLike, sixth: ArrayLike, largest: ArrayLike, level: float = 0.95
+) -> Floats:
+    """Return margins by the expansion of Cornish and Fisher from the cumulants of sums, NaN where it might be off.
+
+    ``largest`` is the largest coefficient of each sum.
+    """
+    _check(level)
+    stderr = np.sqrt(np.asarray(second, np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kappa4, kappa6 = np.asarray(fourth) / stderr**4, np.asarray(sixth) / stderr**6
+        grain = np.asarray(largest) / stderr
+    z = _quantile(1 - level)
+    first = kappa4 * (z**3 - 3 * z) / 24
+    more, less = kappa6 * (z**5 - 10 * z**3 + 15 * z) / 720, kappa4**2 * (3 * z**5 - 24 * z**3 + 29 * z) / 384
+    error = np.abs(more) + np.abs(less)
+    # A sum may live on a lattice of this step: half of it is added, as in a continuity correction.
+    margins = stderr * (z + first + more - less + error + grain / 2)
+    return np.where((error <= 2e-4 * z) & (grain <= 0.01 * z), margins, np.nan)
 
 
 def _check(level: float) -> None:
@@ -157,20 +184,12 @@ def _lattice(terms: _Sum, level: float) -> float | None:
 
 
 def _cornish_fisher(terms: _Sum, level: float) -> float | None:
-    """Return the margin by the expansion of Cornish and Fisher, or None where it might be off."""
-    v = terms.variances
-    ratio = terms.sizes**2 / terms.stderr**2
-    kappa4 = float(np.sum(terms.counts * ratio**2 * (v + 3 * v**2)))
-    kappa6 = float(np.sum(terms.counts * ratio**3 * (v + 15 * v**2 + 30 * v**3)))
-    z = _quantile(1 - level)
-    first = kappa4 * (z**3 - 3 * z) / 24
-    second = (kappa6 * (z**5 - 10 * z**3 + 15 * z) / 720, -(kappa4**2) * (3 * z**5 - 24 * z**3 + 29 * z) / 384)
-    error = abs(second[0]) + abs(second[1])
-    # S may live on a lattice of this step: half of it is added, as in a continuity correction.
-    grain = float(terms.sizes.max()) / terms.stderr
-    if error > 2e-4 * z or grain > 0.01 * z:
-        return None
-    return terms.stderr * (z + first + sum(second) + error + grain / 2)
+    second, fourth, sixth = (
+        float(terms.counts @ (terms.sizes**power * each))
+        for power, each in zip((2, 4, 6), cumulants(terms.variances), strict=True)
+    )
+    found = float(many_terms_margin(second, fourth, sixth, terms.sizes.max(), level))
+    return None if math.isnan(found) else found
 
 
 def _smoothed(terms: _Sum, level: float) -> float:

@@ -1,6 +1,6 @@
 """What is measured: strategies as tuples of blocks, in families that differ in how answers are estimated from them."""
 
-from hdmm.strategy.base import Strategy, Terms
+from hdmm.strategy.base import Coefficients, Strategy
 from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.strategy.kron import KronStrategy
@@ -9,12 +9,12 @@ from hdmm.strategy.rows import RowTypes, row_types
 
 __all__ = [
     "Block",
+    "Coefficients",
     "DirectStrategy",
     "KronStrategy",
     "MarginalStrategy",
     "RowTypes",
     "Strategy",
-    "Terms",
     "row_types",
     "sensitivity",
 ]

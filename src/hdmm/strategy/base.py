@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdmm.matrix import Array, Matrix
 from hdmm.strategy.block import Block
@@ -21,16 +20,21 @@ Noise = Sequence[float]
 
 @final
 @dataclass(frozen=True)
-class Terms:
-    """The error of one answer: independent noises of some block, so many of them, each times a coefficient."""
+class Coefficients:
+    """How answers depend on the noise of one block, for every combination of row types.
 
-    block: NDArray[np.int64]
-    coefficient: NDArray[np.float64]
-    multiplicity: NDArray[np.float64]
+    An answer's error holds each coefficient times as many independent noises as its multiplicity says. Both arrays have
+    the types on their first axes, one per axis of the product, and the coefficients of a type on the others.
+    """
 
-    def variance(self, noise: Noise) -> float:
-        """The variance of the answer."""
-        return float(self.multiplicity @ (self.coefficient**2 * np.asarray(noise)[self.block]))
+    block: int
+    values: Array
+    counts: Array
+
+    def power_sum(self, power: int, types: int) -> Array:
+        """Σ multiplicity · coefficient^power, for every combination of types."""
+        total: Array = np.sum(self.counts * self.values**power, axis=tuple(range(types, self.values.ndim)))
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +63,8 @@ class Strategy(ABC):
         """Which predicates of an attribute lead to answers with the same error distribution."""
 
     @abstractmethod
-    def terms(self, product: EncodedProduct, rows: Sequence[int], noise: Noise) -> Terms:
-        """How the error of one answer, named by its row on each axis of the product, depends on the noise."""
+    def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        """How the error of answers of these types, one for each axis of the product, depends on each block's noise."""
 
     @abstractmethod
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 
 from hdmm.matrix import Array, Matrix
-from hdmm.strategy.base import Noise, Strategy, Terms
+from hdmm.strategy.base import Coefficients, Noise, Strategy
 from hdmm.strategy.rows import RowTypes
 from hdmm.workload import EncodedProduct
 
@@ -28,8 +29,9 @@ class DirectStrategy(Strategy):
     def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
         return RowTypes.single(matrix.shape[0])
 
-    def terms(self, product: EncodedProduct, rows: Sequence[int], noise: Noise) -> Terms:
-        return Terms(np.array([self._block(product)]), np.ones(1), np.ones(1))
+    def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        one = np.ones([1] * (2 * len(types)))
+        yield Coefficients(self._block(product), one, one)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
         return list(answers)
@@ -37,13 +39,18 @@ class DirectStrategy(Strategy):
     def answer(self, product: EncodedProduct, state: list[Array]) -> Array:
         return state[self._block(product)].astype(float)
 
-    def _find(self, product: EncodedProduct) -> int | None:
+    @cached_property
+    def _places(self) -> dict[tuple[object, ...], int]:
+        """Where each product is measured; of equal ones, where its weight is largest."""
+        places: dict[tuple[object, ...], int] = {}
         for index, block in enumerate(self.blocks):
-            if block.axes == product.axes and all(
-                a is b or a == b for a, b in zip(block.factors, product.factors.values(), strict=True)
-            ):
-                return index
-        return None
+            known = places.setdefault((block.axes, block.factors), index)
+            if block.weight > self.blocks[known].weight:
+                places[block.axes, block.factors] = index
+        return places
+
+    def _find(self, product: EncodedProduct) -> int | None:
+        return self._places.get((product.axes, tuple(product.factors.values())))
 
     def _block(self, product: EncodedProduct) -> int:
         found = self._find(product)

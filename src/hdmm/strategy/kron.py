@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -12,7 +12,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Identity, Kron, Matrix, Total
 from hdmm.matrix.factors import OnesGram
-from hdmm.strategy.base import Noise, Strategy, Terms
+from hdmm.strategy.base import Coefficients, Noise, Strategy
 from hdmm.strategy.block import Block
 from hdmm.strategy.rows import RowTypes, row_types
 from hdmm.workload import EncodedProduct
@@ -53,16 +53,19 @@ class KronStrategy(Strategy):
     def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
         return row_types(self._coefficients(axis, matrix))
 
-    def terms(self, product: EncodedProduct, rows: Sequence[int], noise: Noise) -> Terms:
-        coefficient, multiplicity = np.ones(1), np.ones(1)
-        place = dict(zip(product.axes, rows, strict=True))
-        for axis in self.block.axes:
-            matrix = self._coefficients(axis, self._factor(product, axis))
-            values, counts = np.unique(matrix.rows(np.array([place.get(axis, 0)]))[0], return_counts=True)
-            keep = values != 0
-            coefficient = np.multiply.outer(coefficient, values[keep]).reshape(-1)
-            multiplicity = np.multiply.outer(multiplicity, counts[keep]).reshape(-1)
-        return Terms(np.zeros(len(coefficient), np.int64), coefficient, multiplicity)
+    def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        given = dict(zip(product.axes, types, strict=True))
+        every = [
+            given.get(axis) or row_types(self._coefficients(axis, Total(self.sizes[axis]))) for axis in self.block.axes
+        ]
+        values, counts = np.ones([1] * len(types)), np.ones([1] * len(types))
+        for axis, one in zip(self.block.axes, every, strict=True):
+            place = product.axes.index(axis) if axis in product.axes else None
+            shape = [len(one) if here == place else 1 for here in range(len(types))]
+            shape += [1] * (values.ndim - len(types)) + [one.values.shape[1]]
+            values = values[..., None] * one.values.reshape(shape)
+            counts = counts[..., None] * one.counts.reshape(shape)
+        yield Coefficients(0, values, counts)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         """The least-squares estimate of the counts over the block's attributes."""

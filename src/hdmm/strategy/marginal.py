@@ -18,7 +18,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Identity, Kron, Matrix
-from hdmm.strategy.base import Noise, Strategy, Terms
+from hdmm.strategy.base import Coefficients, Noise, Strategy
 from hdmm.strategy.rows import RowTypes, row_types
 from hdmm.workload import EncodedProduct
 
@@ -59,31 +59,24 @@ class MarginalStrategy(Strategy):
     def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
         return row_types(matrix)
 
-    def terms(self, product: EncodedProduct, rows: Sequence[int], noise: Noise) -> Terms:
-        values: dict[int, Array] = {}
-        counts: dict[int, Array] = {}
-        for (axis, matrix), row in zip(product.factors.items(), rows, strict=True):
-            values[axis], counts[axis] = np.unique(matrix.rows(np.array([row]))[0].astype(float), return_counts=True)
-        mean = {axis: float(values[axis] @ counts[axis]) / self.sizes[axis] for axis in product.axes}
-        parts = []
+    def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        # On axis i of the product, an array's axis i runs over the types and axis d + i over the entries of a type.
+        d = len(types)
+        means, deviations, counts = {}, {}, {}
+        for place, (axis, one) in enumerate(zip(product.axes, types, strict=True)):
+            mean = (one.values * one.counts).sum(axis=1, keepdims=True) / self.sizes[axis]
+            means[axis] = _placed(mean, place, d)
+            deviations[axis] = _placed(one.values - mean, place, d)
+            counts[axis] = _placed(one.counts, place, d)
         for index, block in enumerate(self.blocks):
             shared = tuple(axis for axis in product.axes if axis in block.axes)
-            coefficient: Array = np.zeros([len(values[axis]) for axis in shared])
+            values: Array = np.zeros([1] * 2 * d)
             for residual in _subsets(shared):
-                share = prod(mean[axis] for axis in product.axes if axis not in residual)
-                product_of_deviations: Array = np.array(share / self._precision(residual, noise))
-                for axis in shared:
-                    deviation = values[axis] - mean[axis] if axis in residual else np.ones(len(values[axis]))
-                    product_of_deviations = np.multiply.outer(product_of_deviations, deviation)
-                coefficient = coefficient + product_of_deviations
-            repeated: Array = np.array(float(self._cells(tuple(axis for axis in block.axes if axis not in shared))))
-            for axis in shared:
-                repeated = np.multiply.outer(repeated, counts[axis])
-            coefficient = coefficient.reshape(-1) / (noise[index] * self._cells(block.axes))
-            parts.append((np.full(coefficient.size, index), coefficient, repeated.reshape(-1).astype(float)))
-        block_index, coefficients, multiplicities = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        keep = abs(coefficients) > 1e-14 * abs(coefficients).max(initial=0.0)
-        return Terms(block_index[keep], coefficients[keep], multiplicities[keep])
+                factors = [deviations[axis] if axis in residual else means[axis] for axis in product.axes]
+                values = values + prod(factors, start=np.ones([1] * 2 * d)) / self._precision(residual, noise)
+            summed = self._cells(tuple(axis for axis in block.axes if axis not in shared))
+            often: Array = prod((counts[axis] for axis in shared), start=np.full([1] * 2 * d, summed))
+            yield Coefficients(index, values / (noise[index] * self._cells(block.axes)), often)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
         """The estimate of every residual, shaped by its attributes."""
@@ -120,3 +113,10 @@ class MarginalStrategy(Strategy):
 
 def _subsets(axes: Axes) -> Iterator[Axes]:
     return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))
+
+
+def _placed(array: Array, place: int, axes: int) -> Array:
+    """Types × entries of one axis, as an array over all axes."""
+    shape = [1] * 2 * axes
+    shape[place], shape[axes + place] = array.shape
+    return array.reshape(shape)

@@ -11,27 +11,43 @@ from numpy.typing import NDArray
 from hdmm.matrix import Matrix
 from hdmm.workload.predicates import is_binary
 
+_DIGITS = 12  # entries that differ only by rounding are the same
+
 
 @final
 @dataclass(frozen=True)
 class RowTypes:
-    """For each row its type, and for each type one row that has it."""
+    """For each row its type; for each type the distinct entries of such a row and how often each occurs."""
 
     labels: NDArray[np.int64]
-    examples: NDArray[np.int64]
+    values: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def some(self, chosen: slice) -> RowTypes:
+        """Only some of the types; no row is labelled any more."""
+        return RowTypes(np.empty(0, np.int64), self.values[chosen], self.counts[chosen])
 
     @staticmethod
     def single(rows: int) -> RowTypes:
-        """All rows of one type."""
-        return RowTypes(np.zeros(rows, np.int64), np.zeros(1, np.int64))
+        """All rows of one type, with the one entry 1."""
+        return RowTypes(np.zeros(rows, np.int64), np.ones((1, 1)), np.ones((1, 1)))
 
 
 def row_types(matrix: Matrix) -> RowTypes:
     """Types by the multiset of a row's entries: for zeros and ones, by its sum, and nothing is written out."""
+    size = matrix.shape[1]
     if is_binary(matrix):
-        keys = matrix.apply(np.ones(matrix.shape[1], np.int64))
-        _, examples, labels = np.unique(keys, return_index=True, return_inverse=True)
-    else:
-        keys = np.sort(matrix.dense(), axis=1)
-        _, examples, labels = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return RowTypes(labels.reshape(-1).astype(np.int64), examples.astype(np.int64))
+        sums, labels = np.unique(matrix.apply(np.ones(size, np.int64)), return_inverse=True)
+        values = np.tile([0.0, 1.0], (len(sums), 1))
+        return RowTypes(labels.reshape(-1), values, np.stack([size - sums, sums], axis=1).astype(float))
+    rows = np.sort(np.round(matrix.dense().astype(float), _DIGITS), axis=1)
+    distinct, labels = np.unique(rows, axis=0, return_inverse=True)
+    pairs = [np.unique(row, return_counts=True) for row in distinct]
+    width = max(len(values) for values, _ in pairs)
+    values, counts = np.zeros((len(pairs), width)), np.zeros((len(pairs), width))
+    for place, (found, often) in enumerate(pairs):
+        values[place, : len(found)], counts[place, : len(found)] = found, often
+    return RowTypes(labels.reshape(-1), values, counts)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, final
 
-from hdmm.errors import WorkloadError
+from hdmm.errors import InputError
 from hdmm.matrix import Factor, Gram, Kron, Matrix, Stack
 from hdmm.matrix import Total as TotalMatrix
 from hdmm.matrix.gram import Term
@@ -93,8 +93,8 @@ class Encoder:
                 axis = self._schema.axis(name)
                 try:
                     self._known[key] = (axis, given.matrix(name, self._schema[name]))
-                except WorkloadError as error:
-                    raise WorkloadError(f"attribute {name!r}: {error}") from None
+                except InputError as error:
+                    raise type(error)(f"attribute {name!r}: {error}") from None
         self._products.append((keys, weight))
 
     def finish(self) -> Encoded:

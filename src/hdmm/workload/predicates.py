@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm import matrix
-from hdmm.errors import WorkloadError
+from hdmm.errors import TooLargeError, WorkloadError
 from hdmm.matrix import Matrix
 from hdmm.schema import Bins, Domain
 from hdmm.workload.conditions import holds
@@ -123,7 +123,7 @@ class Ranges(Predicates):
         object.__setattr__(self, "ranges", tuple((_text(low), _text(high)) for low, high in given))
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        rows = np.zeros((len(self.ranges), domain.size), np.int64)
+        rows = _rows(len(self.ranges), name, domain)
         for row, (first, last) in zip(rows, self._spans(domain), strict=True):
             row[first : last + 1] = 1
         return matrix.Dense(rows)
@@ -150,7 +150,7 @@ class Values(Predicates):
         object.__setattr__(self, "values", given)
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        rows = np.zeros((len(self.values), domain.size), np.int64)
+        rows = _rows(len(self.values), name, domain)
         rows[np.arange(len(self.values)), [domain.code(value) for value in self.values]] = 1
         return matrix.Dense(rows)
 
@@ -169,7 +169,9 @@ class Where(Predicates):
     def matrix(self, name: str, domain: Domain) -> Matrix:
         if not isinstance(self.condition, str):
             raise WorkloadError(f"where={self.condition!r}: expected an SQL condition as text, for example 'age >= 18'")
-        return matrix.Dense(holds(self.condition, name, domain)[None, :])
+        rows = _rows(1, name, domain)
+        rows[0] = holds(self.condition, name, domain)
+        return matrix.Dense(rows)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [self.condition]
@@ -280,6 +282,15 @@ def _parts(predicates: Predicates) -> tuple[Predicates, ...]:
     if not isinstance(predicates, Predicates):
         raise WorkloadError(f"{predicates!r} is not a predicate set; combine for example Identity() | Total()")
     return predicates.parts if isinstance(predicates, Union) else (predicates,)
+
+
+def _rows(count: int, name: str, domain: Domain) -> NDArray[np.int64]:
+    """Room for rows that are written out; refused where they would not fit."""
+    if count * domain.size > matrix.DENSE_LIMIT:
+        raise TooLargeError(
+            f"{count} × {domain.size} entries on {name!r} exceed the limit of {matrix.DENSE_LIMIT}; declare bins"
+        )
+    return np.zeros((count, domain.size), np.int64)
 
 
 def _declared(inner: Matrix, domain: Domain) -> Matrix:

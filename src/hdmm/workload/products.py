@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias, final
 
-from hdmm.errors import WorkloadError, nearest
+from hdmm.errors import InputError, WorkloadError, nearest
 from hdmm.schema import Schema
 from hdmm.workload.encode import Encoded, Encoder
 from hdmm.workload.predicates import Predicates
@@ -77,8 +77,8 @@ class Workload:
             names.add(product.name)
             try:
                 encoder.add(product.predicates, product.weight)
-            except WorkloadError as error:
-                raise WorkloadError(f"product {product.name!r}: {error}") from None
+            except InputError as error:
+                raise type(error)(f"product {product.name!r}: {error}") from None
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "products", given)
         object.__setattr__(self, "_encoder", encoder)

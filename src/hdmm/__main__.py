@@ -1,0 +1,5 @@
+"""``python -m hdmm`` is the command line."""
+
+from hdmm.cli import main
+
+main()
