@@ -6,12 +6,19 @@ NaN, infinities, duplicate keys, unknown formats and files that are damaged, cut
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hdmm.errors import ArtefactError, FaultError
+
+Integers = NDArray[np.int64]
 
 FORMAT = 1
 LARGEST = 1 << 30
@@ -70,13 +77,34 @@ def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
             os.replace(temporary, path)
         else:
             os.link(temporary, path)  # unlike rename, refuses to overwrite
+        sync_directory(path.parent)
     except FileExistsError:
         raise ArtefactError(f"{path}: exists already and is never overwritten; choose another name") from None
     except OSError as error:
         raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
     finally:
         temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)
+
+
+def encode_array(array: Integers) -> bytes:
+    """Integers in npy form."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array, "<i8"), version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def decode_array(data: bytes, name: str) -> Integers:
+    """Integers from npy form; anything else is refused, and nothing is allocated on the word of its header."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        shape, fortran, kind = np.lib.format.read_array_header_1_0(stream)
+    except (ValueError, EOFError):
+        raise ArtefactError(f"{name}: does not hold an array of integers") from None
+    start = stream.tell()
+    if version != (1, 0) or fortran or kind != np.dtype("<i8") or prod(shape) * 8 != len(data) - start:
+        raise ArtefactError(f"{name}: does not hold an array of integers")
+    return np.frombuffer(data, "<i8", offset=start).reshape(shape).astype(np.int64)
 
 
 def check_new(path: Path) -> None:
@@ -105,10 +133,12 @@ def _json(data: bytes, name: str) -> Any:
             raise ArtefactError(f"{name}: a key stands twice in its JSON")
         return found
 
-    def refuse(constant: str) -> Any:
-        raise ArtefactError(f"{name}: {constant} is not a number that an artefact may hold")
+    def number(text: str) -> float:
+        if not isfinite(float(text)):
+            raise ArtefactError(f"{name}: {text} is not a number that an artefact may hold")
+        return float(text)
 
     try:
-        return json.loads(data, object_pairs_hook=pairs, parse_constant=refuse)
+        return json.loads(data, object_pairs_hook=pairs, parse_float=number, parse_constant=number)
     except (ValueError, RecursionError):
         raise ArtefactError(f"{name}: is not valid JSON") from None

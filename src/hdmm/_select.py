@@ -77,7 +77,7 @@ def select(
         if best is None or found < best[0]:
             best = (found, operator, strategy)
         rmse = sqrt(unit_noise * found / encoded.query_count)
-        certificate = None if bound is None else found / bound - 1
+        certificate = found / bound - 1 if bound else None
         tried.append(Candidate(operator.name, rmse, perf_counter() - start, certificate))
         if on_progress is not None:
             lowest = None if bound is None else sqrt(unit_noise * bound / encoded.query_count)

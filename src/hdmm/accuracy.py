@@ -101,5 +101,7 @@ def _few_terms_margin(
         keep = (often > 0) & (sizes > 0)
         terms.append(np.stack([np.full(keep.sum(), scales[block.block]), sizes[keep], often[keep]]))
     merged = np.concatenate(terms, axis=1)
+    if not merged.size:  # a query that counts nobody has no error
+        return 0.0
     pairs, where = np.unique(np.round(merged[:2], 12), axis=1, return_inverse=True)
     return margin(pairs[0], pairs[1], np.bincount(where.reshape(-1), weights=merged[2]), level)

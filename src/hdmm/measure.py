@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,7 @@ def _add_noise(answers: Answers, scale: Any) -> Answers:
 
 def _cap(block: Block) -> int:
     """Where counts must saturate so that no answer can overflow, whatever the records are."""
-    rows = block.matrix.power(1)
-    largest = int(rows.apply(np.ones(rows.shape[1], np.int64)).max())
+    largest = prod(int(f.power(1).apply(np.ones(f.shape[1], np.int64)).max()) for f in block.factors)
     cap = min(CAP, _EXACT // max(largest, 1))
     if cap < 1 << 20:
         raise TooLargeError("a query adds up too many cells to be answered exactly; ask for smaller products")

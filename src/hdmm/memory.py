@@ -6,6 +6,7 @@ import os
 
 from hdmm.errors import TooLargeError
 from hdmm.strategy import Strategy
+from hdmm.texttable import count_text
 from hdmm.workload import Encoded
 
 _PER_CELL = 8 * 4
@@ -21,15 +22,15 @@ def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None
     if cells * _PER_CELL > limit:
         largest = max(strategy.blocks, key=lambda block: block.cells)
         raise TooLargeError(
-            f"the strategy counts {largest.cells:.3g} cells over {len(largest.axes)} attributes at once "
-            f"({_size(cells * _PER_CELL)} in all), the limit is {_size(limit)}: about {limit // _PER_CELL:.3g} cells; "
-            "ask for products of fewer attributes, or declare coarser domains"
+            f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
+            f"({_size(cells * _PER_CELL)} in all); the limit is {_size(limit)}, about "
+            f"{count_text(limit // _PER_CELL)} cells: ask for products of fewer attributes, or declare coarser domains"
         )
     answers = max(product.queries for product in workload.products)
     if answers * _PER_ANSWER > limit:
         raise TooLargeError(
-            f"one product has {answers:.3g} answers ({_size(answers * _PER_ANSWER)}), the limit is {_size(limit)}: "
-            f"about {limit // _PER_ANSWER:.3g} answers; ask for smaller products"
+            f"one product has {count_text(answers)} answers ({_size(answers * _PER_ANSWER)}); the limit is "
+            f"{_size(limit)}, about {count_text(limit // _PER_ANSWER)} answers: ask for smaller products"
         )
 
 
@@ -41,9 +42,8 @@ def physical_memory() -> int:
         return 8 << 30
 
 
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} PiB"
+def _size(count: int) -> str:
+    for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB")):
+        if count < 1024 ** (power + 1):
+            return f"{count / 1024**power:.3g} {unit}"
+    return f"{count_text(count >> 50)} PiB"

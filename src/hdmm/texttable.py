@@ -23,6 +23,12 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     )
 
 
+def count_text(count: int) -> str:
+    """A count for people to read: exact while it is short, and its size beyond."""
+    digits = str(count)
+    return f"{count:,}" if len(digits) <= 15 else f"{digits[0]}.{digits[1]}e{len(digits) - 1}"
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return ""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import base64
-import io
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hdmm import baselines, matrix
-from hdmm._artefact import encode, read, write
+from hdmm._artefact import decode_array, encode, encode_array, read, write
 from hdmm._plan.plan import Candidate, Plan
 from hdmm.errors import ArtefactError, InputError
 from hdmm.matrix import Matrix
@@ -36,11 +34,16 @@ class _Direct(_Model):
     family: Literal["direct"] = "direct"
 
 
+class _Block(_Model):
+    attributes: list[str]
+    weight: str
+
+
 class _Marginal(_Model):
     """Marginals by their attributes, with weights as fractions."""
 
     family: Literal["marginal"] = "marginal"
-    blocks: list[tuple[list[str], str]]
+    blocks: list[_Block]
 
 
 class _Kron(_Model):
@@ -102,8 +105,10 @@ def parse(content: Any, name: str) -> Plan:
         strategy = _strategy(file.strategy, spec.workload)
     except InputError as error:
         raise ArtefactError(f"{name}: {error}") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, ArithmeticError) as error:
         raise ArtefactError(f"{name}: its strategy is not usable: {error}") from None
+    except RecursionError:
+        raise ArtefactError(f"{name}: is nested too deeply") from None
     noise: NoiseKind = spec.noise  # type: ignore[assignment]
     if not all(strategy.supports(product) for product in spec.workload.encoded.products):
         raise ArtefactError(f"{name}: its strategy cannot answer its workload; plan again")
@@ -120,7 +125,12 @@ def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Margina
         case DirectStrategy():
             return _Direct()
         case MarginalStrategy():
-            return _Marginal(blocks=[([names[axis] for axis in b.axes], str(b.weight)) for b in strategy.blocks])
+            return _Marginal(
+                blocks=[
+                    _Block(attributes=[names[axis] for axis in block.axes], weight=str(block.weight))
+                    for block in strategy.blocks
+                ]
+            )
         case KronStrategy():
             block = strategy.block
             pairs = zip(block.axes, block.factors, strict=True)
@@ -136,10 +146,10 @@ def _strategy(data: _Direct | _Marginal | _Kron, workload: Workload) -> Strategy
             assert strategy is not None
         case _Marginal():
             blocks = []
-            for names, weight in data.blocks:
-                axes = tuple(schema.axis(name) for name in names)
+            for given in data.blocks:
+                axes = tuple(schema.axis(name) for name in given.attributes)
                 blocks.append(
-                    Block(axes, tuple(matrix.Identity(schema.sizes[axis]) for axis in axes), Fraction(weight))
+                    Block(axes, tuple(matrix.Identity(schema.sizes[axis]) for axis in axes), Fraction(given.weight))
                 )
             if len({block.axes for block in blocks}) != len(blocks) or not blocks:
                 raise ValueError("its marginals are not distinct")
@@ -160,15 +170,13 @@ def _strategy(data: _Direct | _Marginal | _Kron, workload: Workload) -> Strategy
 def _factor_data(factor: Matrix) -> str:
     if isinstance(factor, matrix.Identity):
         return "identity"
-    buffer = io.BytesIO()
-    np.save(buffer, factor.dense(), allow_pickle=False)
-    return base64.b64encode(buffer.getvalue()).decode()
+    return base64.b64encode(encode_array(factor.dense())).decode()
 
 
 def _factor(text: str, size: int) -> Matrix:
     if text == "identity":
         return matrix.Identity(size)
-    array = np.load(io.BytesIO(base64.b64decode(text, validate=True)), allow_pickle=False)
-    if array.ndim != 2 or array.shape[1] != size or array.dtype != np.int64:
-        raise ValueError("a factor is not an integer matrix over its attribute")
+    array = decode_array(base64.b64decode(text, validate=True), "a factor")
+    if array.ndim != 2 or array.shape[1] != size:
+        raise ValueError("a factor is not a matrix over its attribute")
     return matrix.Dense(array)

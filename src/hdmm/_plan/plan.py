@@ -64,7 +64,7 @@ class Plan:
     @property
     def certificate(self) -> float | None:
         """The plan's total squared error over the best proved lower bound, minus 1; None where no bound is known."""
-        return None if self._bound is None else self.loss / self._bound - 1
+        return self.loss / self._bound - 1 if self._bound else None
 
     @property
     def candidates(self) -> pa.Table:

@@ -14,13 +14,12 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hdmm._artefact import LARGEST, check_new, decode, encode, read, sync_directory
+from hdmm._artefact import LARGEST, check_new, decode, decode_array, encode, encode_array, read, sync_directory
 from hdmm._plan.file import parse, plan_bytes
 from hdmm._release.release import Release
-from hdmm.errors import ArtefactError, FaultError
+from hdmm.errors import ArtefactError, FaultError, InputError
 from hdmm.privacy.budget import Budget
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ class _File(BaseModel):
 
 def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -> None:
     """Write a release to a new directory, whole or not at all."""
+    if format not in ("parquet", "csv"):
+        raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
     check_new(directory)
     directory = directory.absolute()
     temporary = directory.with_name(f".{directory.name}.{os.getpid()}.part")
@@ -59,7 +60,7 @@ def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -
         (temporary / "measurements").mkdir()
         plan = _put(temporary, _PLAN, plan_bytes(release.plan))
         measurements = [
-            _put(temporary, f"measurements/{index:03d}.npy", _npy(answers))
+            _put(temporary, f"measurements/{index:03d}.npy", encode_array(answers))
             for index, answers in enumerate(release.measurements)
         ]
         tables = {
@@ -98,21 +99,19 @@ def load(directory: Path) -> Release:
         where = ".".join(str(step) for step in error.errors()[0]["loc"])
         raise ArtefactError(f"{path}: is not a release of this version: {where} is not as expected") from None
     plan = parse(decode("plan", _get(directory, file.plan), str(directory / _PLAN)), str(directory / _PLAN))
-    budget = Budget(**{name: Fraction(value) for name, value in file.budget.items()})
-    noise = plan.calibrate(budget)
+    try:
+        budget = Budget(**{name: Fraction(value) for name, value in file.budget.items()})
+        noise = plan.calibrate(budget)
+    except (InputError, ValueError, ArithmeticError, TypeError):
+        raise ArtefactError(f"{path}: it states no budget that its plan can have spent") from None
     if file.noise != noise.kind or file.scales != [str(scale) for scale in noise.scales]:
         raise ArtefactError(f"{path}: it states noise that its plan and budget do not give")
     blocks = plan.strategy.blocks
     measurements = []
     for stored in file.measurements:
-        try:
-            measurements.append(np.load(io.BytesIO(_get(directory, stored)), allow_pickle=False))
-        except ValueError:
-            raise ArtefactError(f"{directory}: {stored.path} is not an array of numbers") from None
+        measurements.append(decode_array(_get(directory, stored), f"{directory}: {stored.path}"))
     if [array.shape for array in measurements] != [(block.queries,) for block in blocks]:
         raise ArtefactError(f"{directory}: its measurements do not fit its plan")
-    if any(array.dtype != np.int64 for array in measurements):
-        raise ArtefactError(f"{directory}: its measurements are not integers")
     for stored in file.tables.values():
         _get(directory, stored)
     return Release(plan, budget, tuple(measurements))
@@ -128,7 +127,7 @@ def _put(directory: Path, name: str, data: bytes) -> _Stored:
 
 def _get(directory: Path, stored: _Stored) -> bytes:
     parts = PurePosixPath(stored.path).parts
-    if not parts or stored.path.startswith("/") or ".." in parts or stored.bytes > LARGEST:
+    if not parts or not stored.path.isprintable() or parts[0] == "/" or ".." in parts or stored.bytes > LARGEST:
         raise ArtefactError(f"{directory}: names a file outside itself, or one that is too large")
     path = directory.joinpath(*parts)
     try:
@@ -140,12 +139,6 @@ def _get(directory: Path, stored: _Stored) -> bytes:
     if hashlib.sha256(data).hexdigest() != stored.sha256:
         raise ArtefactError(f"{path}: is damaged: its checksum does not match")
     return data
-
-
-def _npy(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
 
 
 def _bytes(table: pa.Table, format: Literal["parquet", "csv"]) -> bytes:

@@ -5,10 +5,11 @@ from hdmm.matrix.cells import Complement, Select
 from hdmm.matrix.compose import Kron, Stack, Sum
 from hdmm.matrix.factors import Factor
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.leaf import AllRange, Dense, Identity, Prefix, Total, Width
+from hdmm.matrix.leaf import LARGEST, AllRange, Dense, Identity, Prefix, Total, Width
 
 __all__ = [
     "DENSE_LIMIT",
+    "LARGEST",
     "AllRange",
     "Array",
     "Complement",

@@ -47,12 +47,10 @@ class Kron(Matrix):
         return np.result_type(*[factor.dtype for factor in self.factors])
 
     def apply(self, x: Array) -> Array:
-        steps = [Step(*f.shape, None if isinstance(f, Identity) else f.apply) for f in self.factors]
-        return kron_apply(steps, x, self.dtype)
+        return kron_apply([_step(factor) for factor in self.factors], x, self.dtype)
 
     def apply_t(self, y: Array) -> Array:
-        steps = [Step(*f.shape[::-1], None if isinstance(f, Identity) else f.apply_t) for f in self.factors]
-        return kron_apply(steps, y, self.dtype)
+        return kron_apply([_transposed_step(factor) for factor in self.factors], y, self.dtype)
 
     def gram(self) -> Gram:
         factors = {axis: factor.gram().factor() for axis, factor in enumerate(self.factors)}
@@ -188,6 +186,19 @@ class Sum(Matrix):
 
     def rows(self, index: Array) -> Array:
         return _add(_times(c, part.rows(index)) for c, part in zip(self.coefficients, self.parts, strict=True))
+
+
+def _step(factor: Matrix) -> Step:
+    if isinstance(factor, Identity):
+        return Step(*factor.shape, None)
+    return Step(*factor.shape, factor.apply, factor.array if isinstance(factor, Dense) else None)
+
+
+def _transposed_step(factor: Matrix) -> Step:
+    rows, columns = factor.shape
+    if isinstance(factor, Identity):
+        return Step(columns, rows, None)
+    return Step(columns, rows, factor.apply_t, factor.array.T if isinstance(factor, Dense) else None)
 
 
 def _cross(left: Matrix, right: Matrix) -> DenseGram:

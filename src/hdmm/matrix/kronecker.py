@@ -23,11 +23,15 @@ _PIECE = 1 << 18
 
 @dataclass(frozen=True)
 class Step:
-    """One factor: its shape and its product with a matrix of columns; no function means the identity."""
+    """One factor: its shape and its product with a matrix of columns; no function means the identity.
+
+    A factor that is written out may be given as an array besides, for BLAS to use where the columns lie.
+    """
 
     rows: int
     columns: int
     function: Callable[[Array], Array] | None
+    array: Array | None = None
 
 
 def kron_apply(steps: Sequence[Step], x: Array, dtype: np.dtype[Any]) -> Array:
@@ -77,10 +81,11 @@ def _along_axis(step: Step, before: Array, after: Array, *, in_place: bool) -> N
         # In place, a growing array is filled from its end and a shrinking one from its start: nothing unread is lost.
         for start in reversed(starts) if in_place and rows > columns else starts:
             piece = before[start : start + chunk]
-            count = len(piece)
-            moved = np.ascontiguousarray(piece.swapaxes(0, 1)).reshape(columns, count * right)
-            answer = function(moved).reshape(rows, count, right)
-            after[start : start + count] = answer.swapaxes(0, 1)
+            if step.array is not None and right == 1:  # vectors side by side: nothing needs to be moved
+                after[start : start + chunk, :, 0] = piece[:, :, 0] @ step.array.T
+                continue
+            moved = np.ascontiguousarray(piece.swapaxes(0, 1)).reshape(columns, -1)
+            after[start : start + chunk] = function(moved).reshape(rows, len(piece), right).swapaxes(0, 1)
         return
     # A piece of columns is written over itself only where rows keep their places: same size, or a single slab.
     chunk = right if in_place and rows != columns and left > 1 else max(1, _PIECE // columns)

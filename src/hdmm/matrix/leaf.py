@@ -15,6 +15,9 @@ from hdmm.matrix.intervals import interval_rows, interval_spread, interval_sums,
 INTEGER: np.dtype[Any] = np.dtype(np.int64)
 FLOAT: np.dtype[Any] = np.dtype(np.float64)
 
+LARGEST = 1 << 16
+"""The largest entry of an integer matrix that is written out: its norms then always fit 64 bits."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -25,8 +28,10 @@ class Dense(Matrix):
 
     def __post_init__(self) -> None:
         array = np.atleast_2d(np.asarray(self.array))
-        kind = INTEGER if array.dtype.kind in "bui" else FLOAT
-        array = array.astype(kind)
+        whole = array.dtype.kind in "bui"
+        if whole and array.size and max(int(array.max()), -int(array.min())) > LARGEST:
+            raise ValueError(f"the entries of an integer matrix lie within ±{LARGEST}")
+        array = array.astype(INTEGER if whole else FLOAT)
         if array.ndim != 2 or not array.size or not np.isfinite(array).all():
             raise ValueError("a dense matrix has two dimensions, at least one entry, and only finite ones")
         array.flags.writeable = False

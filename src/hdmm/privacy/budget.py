@@ -13,6 +13,10 @@ from hdmm.errors import BudgetError
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
 
+_LIMITS = {name: (Fraction(1, 10**100), most) for name, most in (("epsilon", 500), ("delta", 1), ("rho", 100_000))}
+_USUAL = {"epsilon": "0.5", "delta": "1e-6", "rho": "0.5"}
+
+
 @final
 @dataclass(frozen=True)
 class Budget:
@@ -38,12 +42,7 @@ class Budget:
             raise BudgetError(f"delta={delta!r}: rho needs no delta; leave one of them out")
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         object.__setattr__(self, "rho", _positive("rho", rho))
-        exact = _positive("delta", delta)
-        if exact is not None and exact >= 1:
-            raise BudgetError(
-                f'delta={str(delta)!r}: expected a decimal between 0 and 1; write for example delta="1e-6"'
-            )
-        object.__setattr__(self, "delta", exact)
+        object.__setattr__(self, "delta", _positive("delta", delta))
 
     def __str__(self) -> str:
         parts = {"ε": self.epsilon, "δ": self.delta, "ρ": self.rho}
@@ -60,19 +59,26 @@ class Budget:
 
 
 def decimal_text(value: Fraction) -> str:
-    """A decimal fraction as the shortest text that reads back exactly."""
-    digits = Decimal(value.numerator) / Decimal(value.denominator) if value.denominator == 1 else _decimal(value)
-    return format(digits.normalize(), "f") if -7 < digits.adjusted() < 7 else str(digits.normalize()).replace("E", "e")
-
-
-def _decimal(value: Fraction) -> Decimal:
-    power = 0
-    while (value.numerator * 10**power) % value.denominator:
-        power += 1
-        if power > 1200:
-            return Decimal(value.numerator) / Decimal(value.denominator)
-    mantissa = value.numerator * 10**power // value.denominator
-    return Decimal((0, tuple(int(digit) for digit in str(mantissa)), -power))
+    """A decimal fraction as text that reads back exactly; any other fraction as a fraction."""
+    power, rest = 0, value.denominator
+    while rest % 10 == 0:
+        power, rest = power + 1, rest // 10
+    while rest % 2 == 0 or rest % 5 == 0:
+        power, rest = power + 1, rest // (2 if rest % 2 == 0 else 5)
+    if rest != 1:
+        return str(value)
+    digits = str(value.numerator * 10**power // value.denominator)
+    if power == 0 and len(digits) <= 7:
+        return digits
+    mantissa = digits.rstrip("0")
+    exponent = len(digits) - 1 - power
+    if -7 < exponent < 7:
+        padded = (
+            mantissa.rjust(len(mantissa) - min(exponent, 0), "0") if exponent < 0 else mantissa.ljust(exponent + 1, "0")
+        )
+        place = max(exponent, 0) + 1
+        return padded[:place] + (f".{padded[place:]}" if padded[place:] else "")
+    return mantissa[0] + (f".{mantissa[1:]}" if mantissa[1:] else "") + f"e{exponent:+d}"
 
 
 def _positive(name: str, given: str | int | Decimal | Fraction | None) -> Fraction | None:
@@ -89,4 +95,10 @@ def _positive(name: str, given: str | int | Decimal | Fraction | None) -> Fracti
         exact = Fraction(text)
     if exact <= 0:
         raise BudgetError(f'{name}={str(given)!r}: expected a positive decimal; write for example {name}="0.5"')
+    least, most = _LIMITS[name]
+    if name == "delta" and exact >= most:
+        raise BudgetError(f'delta={str(given)!r}: expected a decimal between 0 and 1; write for example delta="1e-6"')
+    if not least <= exact <= most:
+        reason = f"above {most} nothing is protected" if exact > most else "nothing can be measured so privately"
+        raise BudgetError(f'{name}={str(given)!r}: {reason}; write for example {name}="{_USUAL[name]}"')
     return exact

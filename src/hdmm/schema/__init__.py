@@ -7,9 +7,9 @@ from math import prod
 from typing import final
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
-from hdmm.schema.kinds import OUTSIDE, Bins, Boolean, Codes, Comparison, Domain, Integers, Listed, as_domain
+from hdmm.schema.kinds import OUTSIDE, Bins, Boolean, Codes, Comparison, Domain, Integers, Listed, as_domain, writable
 
-__all__ = ["OUTSIDE", "Bins", "Boolean", "Codes", "Comparison", "Domain", "Integers", "Listed", "Schema"]
+__all__ = ["OUTSIDE", "Bins", "Boolean", "Codes", "Comparison", "Domain", "Integers", "Listed", "Schema", "writable"]
 
 _RESERVED = ("answer", "stderr", "low", "high")
 
@@ -37,7 +37,7 @@ class Schema(Mapping[str, Domain]):
             raise SchemaError("a schema needs at least one attribute, for example Schema(age=range(115))")
         self._domains: dict[str, Domain] = {}
         for name, domain in given.items():
-            if not isinstance(name, str) or not name or name != name.strip() or any(mark in name for mark in '\n\r\0"'):
+            if not isinstance(name, str) or not name or name != name.strip() or not _header(name):
                 raise SchemaError(f"attribute {name!r}: a name is a column's header: text on one line, without quotes")
             if name in _RESERVED:
                 raise SchemaError(f"attribute {name!r}: the name is taken by a column of every answer table; rename it")
@@ -84,3 +84,7 @@ class Schema(Mapping[str, Domain]):
         if name not in self._domains:
             raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._domains)}")
         return self.names.index(name)
+
+
+def _header(name: str) -> bool:
+    return writable(name) and not any(mark in name for mark in '\n\r\0"')

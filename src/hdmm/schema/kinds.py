@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any, Literal, final
 
@@ -24,6 +24,8 @@ Comparison = Literal["=", "<>", "<", "<=", ">", ">="]
 Codes = NDArray[np.int64]
 OUTSIDE = -1
 
+_BLANKS = BLANKS.decode()
+_EXACT = Context(prec=5000, Emax=10**6, Emin=-(10**6), traps=[])
 _TRUE = (b"true", b"t", b"yes", b"1")
 _FALSE = (b"false", b"f", b"no", b"0")
 
@@ -86,7 +88,7 @@ class Domain(ABC):
 
     def code(self, value: object) -> int:
         """The code of one declared value, as a user writes it; refuse anything else with the nearest one."""
-        text = str(value).strip()
+        text = str(value).strip(_BLANKS)
         code = self._find(text)
         if code == OUTSIDE:
             known = [str(self.value(code)) for code in range(min(self.declared, 1000))]
@@ -120,14 +122,14 @@ class Listed(Domain):
     _codes: dict[bytes, int] = field(init=False, repr=False, compare=False)
 
     def __init__(self, values: Iterable[object], *, other: bool = False, missing: bool = False) -> None:
-        texts = tuple(str(value).strip() for value in values)
+        texts = tuple(str(value).strip(_BLANKS) for value in values)
         if not texts:
             raise SchemaError("values=[]: an attribute needs at least one value; list them, for example ['F', 'M']")
         seen: set[str] = set()
         for text in texts:
             if text in seen:
                 raise SchemaError(f"value {text!r} is listed twice; list each value once")
-            if any(mark in text for mark in "\n\r\0") or not text:
+            if any(mark in text for mark in "\n\r\0") or not text or not writable(text):
                 raise SchemaError(f"value {text!r} cannot be listed: a value is not empty and stays on one line")
             seen.add(text)
         reserved = seen & ({"other"} if other else set()) | seen & ({"missing"} if missing else set())
@@ -149,7 +151,7 @@ class Listed(Domain):
         return _COMPARE[operator](np.arange(self.declared), self.code(literal))
 
     def _find(self, text: str) -> int:
-        return self._codes.get(text.encode(), OUTSIDE)
+        return self._codes.get(text.encode(errors="surrogatepass"), OUTSIDE)
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         return self.code(low), self.code(high)
@@ -184,7 +186,7 @@ class Integers(Domain):
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
         # Compared as integers: x < 4.5 is x < 5, x <= 4.5 is x <= 4, x = 4.5 is never.
         number = _number(literal)
-        below = int(number // 1) if number >= 0 else -int(-number // 1) - (number % 1 != 0)
+        below = int(number.to_integral_value(ROUND_FLOOR, _EXACT))
         cells = np.arange(self.declared) + self.min
         if number == below:
             return _COMPARE[operator](cells, below)
@@ -196,7 +198,7 @@ class Integers(Domain):
         return np.where(valid & (number >= self.min) & (number <= self.max), number - self.min, OUTSIDE)
 
     def _find(self, text: str) -> int:
-        return int(self._encode([text.encode()])[0])
+        return int(self._encode([text.encode(errors="surrogatepass")])[0])
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         return self.code(low), self.code(high)
@@ -220,7 +222,7 @@ class Boolean(Domain):
         return _COMPARE[operator](np.arange(2), self.code(literal))
 
     def _find(self, text: str) -> int:
-        return int(self._encode([text.encode()])[0])
+        return int(self._encode([text.encode(errors="surrogatepass")])[0])
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         return self.code(low), self.code(high)
@@ -251,14 +253,16 @@ class Bins(Domain):
             if not low < high:
                 raise SchemaError(f"edges {low}, {high}: edges must increase")
         decimals = max(max(-int(number.as_tuple().exponent), 0) for number in numbers)
-        if decimals > 12 or max(abs(number) for number in numbers) >= 10**18 // 10**decimals:
+        if decimals > 12 or max(number.copy_abs() for number in numbers) >= 10**18 // 10**decimals:
             raise SchemaError("edges: at most 12 decimals and 18 digits in all; use rounder edges")
         object.__setattr__(self, "edges", numbers)
         object.__setattr__(self, "closed", closed)
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "_decimals", decimals)
-        object.__setattr__(self, "_scaled", np.array([int(number.scaleb(decimals)) for number in numbers], np.int64))
+        object.__setattr__(
+            self, "_scaled", np.array([int(number.scaleb(decimals, _EXACT)) for number in numbers], np.int64)
+        )
 
     @property
     def declared(self) -> int:
@@ -307,6 +311,11 @@ class Bins(Domain):
         return np.where(valid & (codes >= 0) & (codes < self.declared), codes, OUTSIDE).astype(np.int64)
 
 
+def writable(text: str) -> bool:
+    """Whether a text can stand in a file at all: lone surrogates cannot."""
+    return not any("\ud800" <= mark <= "\udfff" for mark in text)
+
+
 def as_domain(given: object) -> Domain:
     """The domain that a user means by a list, a range or a domain."""
     if isinstance(given, Domain):
@@ -342,4 +351,4 @@ def _edge(edge: object) -> Decimal:
         raise SchemaError(f"edge {edge!r}: expected a decimal number") from None
     if not number.is_finite():
         raise SchemaError(f"edge {edge!r}: expected a finite number; use other=True for values beyond the last edge")
-    return number.normalize() if number else Decimal(0)
+    return number.normalize(_EXACT) if number else Decimal(0)

@@ -83,9 +83,9 @@ def floors(
 
 
 def _slow_floor(text: bytes, decimals: int) -> tuple[int, bool]:
-    exact = Context(prec=len(text) + 1100, Emax=10**6, Emin=-(10**6))
+    exact = Context(prec=len(text) + 1100, Emax=10**6, Emin=-(10**6), traps=[])
     scaled = Decimal(text.decode("ascii")).scaleb(decimals, exact)
-    if abs(scaled) >= _HUGE:
+    if scaled.copy_abs() >= _HUGE:
         return (-_HUGE if scaled < 0 else _HUGE), True
     floor = scaled.to_integral_value(ROUND_FLOOR, exact)
     return int(floor), floor == scaled

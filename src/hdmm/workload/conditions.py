@@ -26,8 +26,11 @@ _MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": "
 
 def holds(condition: str, name: str, domain: Domain) -> Mask:
     """Which cells of the attribute satisfy the condition."""
-    mask = _Reader(condition, name, domain).read(_parse(condition))
-    return mask
+    try:
+        mask: Mask = _Reader(condition, name, domain).read(_parse(condition))
+        return mask
+    except RecursionError:
+        raise WorkloadError(f"condition {condition[:60]!r}… is nested too deeply; {_SUPPORTED}") from None
 
 
 @lru_cache(maxsize=1024)
@@ -47,13 +50,25 @@ def _parse(condition: str) -> exp.Expression:
     return found
 
 
+def _chain(node: Any) -> list[Any]:
+    """The parts of a chain of ANDs or of ORs, however long."""
+    parts, pending = [], [node]
+    while pending:
+        top = pending.pop()
+        if type(top) is type(node):
+            pending += [top.expression, top.this]
+        else:
+            parts.append(top)
+    return parts
+
+
 class _Reader:
     def __init__(self, condition: str, name: str, domain: Domain) -> None:
         self.condition = condition
         self.name = name
         self.domain = domain
 
-    def read(self, node: Any) -> Mask:
+    def read(self, node: Any) -> Any:
         from sqlglot import exp
 
         comparisons: dict[type[Any], Comparison] = {
@@ -68,9 +83,9 @@ class _Reader:
             case exp.Paren():
                 return self.read(node.this)
             case exp.And():
-                return self.read(node.this) & self.read(node.expression)
+                return np.logical_and.reduce([self.read(part) for part in _chain(node)])
             case exp.Or():
-                return self.read(node.this) | self.read(node.expression)
+                return np.logical_or.reduce([self.read(part) for part in _chain(node)])
             case exp.Not():
                 return ~self.read(node.this)
             case exp.Column():
@@ -82,9 +97,8 @@ class _Reader:
             case exp.In() if node.expressions:
                 self._column(node.this)
                 masks = [self._compare("=", self._literal(item)) for item in node.expressions]
-                inside: Mask = np.any(masks, axis=0)
-                return inside
-            case exp.Between():
+                return np.logical_or.reduce(masks)
+            case exp.Between() if not node.args.get("symmetric"):
                 self._column(node.this)
                 low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
                 return self._compare(">=", low) & self._compare("<=", high)

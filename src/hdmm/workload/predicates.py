@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from hdmm import matrix
 from hdmm.errors import TooLargeError, WorkloadError
 from hdmm.matrix import Matrix
-from hdmm.schema import Bins, Domain
+from hdmm.schema import Bins, Domain, Listed
 from hdmm.workload.conditions import holds
+
+_LARGEST = 1 << 53
 
 
 class Predicates(ABC):
@@ -191,7 +193,9 @@ class Custom(Predicates):
             rows = np.empty(0)
         if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "buif" or not np.isfinite(rows).all():
             raise WorkloadError("custom: expected a table of finite numbers, one row per query and one column per cell")
-        if rows.dtype.kind == "f" and (rows == np.rint(rows)).all() and abs(rows).max() < 1 << 31:
+        if abs(rows.astype(float)).max() > _LARGEST:
+            raise WorkloadError("custom: numbers beyond ±2^53 are refused; scale the table and use a weight")
+        if rows.dtype.kind == "f" and (rows == np.rint(rows)).all():
             rows = rows.astype(np.int64)
         object.__setattr__(self, "rows", tuple(tuple(row) for row in (rows + 0).tolist()))
 
@@ -200,7 +204,8 @@ class Custom(Predicates):
             raise WorkloadError(
                 f"custom: the table has {len(self.rows[0])} columns, but {name!r} has {domain.size} cells"
             )
-        return matrix.Dense(np.array(self.rows))
+        rows = np.array(self.rows)
+        return matrix.Dense(rows.astype(float) if abs(rows).max() > matrix.LARGEST else rows)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [f"query {row + 1}" for row in range(len(self.rows))]
@@ -224,7 +229,9 @@ class Permuted(Predicates):
         return matrix.Select(self.inner.matrix(name, domain), np.array([*codes, *extra]), domain.size)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
-        return [None if label is None else f"{label} (permuted)" for label in self.inner.labels(name, domain)]
+        codes = self._codes(name, domain)
+        order = Listed([domain.value(code) for code in codes], other=domain.other, missing=domain.missing)
+        return self.inner.labels(name, order)
 
     def _codes(self, name: str, domain: Domain) -> list[int]:
         codes = [domain.code(value) for value in self.order]

@@ -11,13 +11,14 @@ from types import MappingProxyType
 from typing import TypeAlias, final
 
 from hdmm.errors import InputError, WorkloadError, nearest
-from hdmm.schema import Schema
+from hdmm.schema import Schema, writable
 from hdmm.workload.encode import Encoded, Encoder
 from hdmm.workload.predicates import Predicates
 
 Weight: TypeAlias = int | float | Fraction | Decimal | str
 
 _ONE = Fraction(1)
+_LIGHTEST = Fraction(1, 10**30)
 
 
 @final
@@ -33,9 +34,13 @@ class Product:
     weight: Fraction = Fraction(1)
 
     def __init__(self, name: str, predicates: Mapping[str, Predicates] | None = None, weight: Weight = 1) -> None:
-        if not isinstance(name, str) or not name.strip() or "\n" in name:
+        if not isinstance(name, str) or not name.strip() or "\n" in name or not writable(name):
             raise WorkloadError(f"name={name!r}: a product needs a name on one line, for example 'by sex and age'")
+        if predicates is not None and not isinstance(predicates, Mapping):
+            raise WorkloadError(f"product {name!r}: {predicates!r} is not a mapping from attributes to predicate sets")
         for attribute, given in (predicates or {}).items():
+            if not isinstance(attribute, str):
+                raise WorkloadError(f"product {name!r}, attribute {attribute!r}: an attribute's name is text")
             if not isinstance(given, Predicates):
                 raise WorkloadError(
                     f"product {name!r}, attribute {attribute!r}: {given!r} is not a predicate set; "
@@ -93,7 +98,9 @@ class Workload:
         **attributes: Predicates,
     ) -> Workload:
         """A workload with one more product; attributes whose names are not identifiers go into the mapping."""
-        given = dict(product or {})
+        given = dict(product) if isinstance(product, Mapping) else {}
+        if product is not None and not isinstance(product, Mapping):
+            raise WorkloadError(f"product {name!r}: {product!r} is not a mapping from attributes to predicate sets")
         for attribute, predicates in attributes.items():
             if attribute in given:
                 raise WorkloadError(f"product {name!r}: attribute {attribute!r} is given twice")
@@ -141,6 +148,6 @@ def _weight(name: str, weight: Weight) -> Fraction:
         exact = Fraction(str(weight)) if not isinstance(weight, bool) else Fraction(0)
     except (ValueError, ZeroDivisionError):
         exact = Fraction(0)
-    if exact <= 0:
+    if not _LIGHTEST <= exact <= 1 / _LIGHTEST:
         raise WorkloadError(f"product {name!r}, weight={weight!r}: expected a positive number, for example weight=2")
     return exact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from hdmm.errors import SpecError
 
 _LARGEST = 1 << 28
 _DEEPEST = 50
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]*[A-Za-z0-9_]")
 
 
 def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
@@ -27,6 +29,8 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
         raise SpecError(f"{path}: is not UTF-8 text") from None
     try:
         root = YAML(typ="safe", pure=True).compose(text)
+    except RecursionError:
+        raise SpecError(f"{path}: nested too deeply") from None
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
@@ -51,11 +55,18 @@ def save_yaml(path: Path, data: Any) -> None:
     """Write plain data as YAML, short mappings and lists on one line."""
     from ruamel.yaml import YAML
 
+    def text(representer: Any, value: str) -> Any:
+        # Between double quotes nothing can be taken for something else, and every odd character is escaped.
+        return representer.represent_scalar(
+            "tag:yaml.org,2002:str", value, style=None if _PLAIN.fullmatch(value) else '"'
+        )
+
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.width = 120
     yaml.allow_unicode = True
+    yaml.representer.add_representer(str, text)
     with path.open("w", encoding="utf-8") as file:
         yaml.dump(data, file)
 
@@ -69,7 +80,7 @@ def _data(node: Any, path: Path, depth: int) -> Any:
     if node.anchor:
         raise SpecError(f"{here}: anchors and aliases are not used in specs; write the value out")
     if isinstance(node, ScalarNode):
-        if node.style is None and node.value in ("", "~", "null", "Null", "NULL"):
+        if _blank(node):
             raise SpecError(f"{here}: a value is missing")
         return node.value
     if isinstance(node, SequenceNode):
@@ -82,8 +93,16 @@ def _data(node: Any, path: Path, depth: int) -> Any:
             raise SpecError(f"{path}, line {line}: a key must be text")
         if key.value in mapping:
             raise SpecError(f"{path}, line {line}: the key {key.value!r} stands twice in one mapping")
+        if _blank(value):
+            raise SpecError(f"{path}, line {line}: the key {key.value!r} has no value")
         mapping[key.value] = _data(value, path, depth + 1)
     return mapping
+
+
+def _blank(node: Any) -> bool:
+    from ruamel.yaml.nodes import ScalarNode
+
+    return isinstance(node, ScalarNode) and node.style is None and node.value in ("", "~", "null", "Null", "NULL")
 
 
 def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
