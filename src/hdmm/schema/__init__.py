@@ -7,7 +7,9 @@ from math import prod
 from typing import final
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
-from hdmm.schema.kinds import OUTSIDE, Bins, Boolean, Codes, Comparison, Domain, Integers, Listed, as_domain, writable
+from hdmm.schema.bins import Bins
+from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, writable
+from hdmm.schema.kinds import Boolean, Integers, Listed, as_domain
 
 __all__ = ["OUTSIDE", "Bins", "Boolean", "Codes", "Comparison", "Domain", "Integers", "Listed", "Schema", "writable"]
 

@@ -1,0 +1,104 @@
+"""Binned numbers: intervals between declared edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import SchemaError, WorkloadError
+from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number_of
+from hdmm.schema.text import floors
+
+
+@final
+@dataclass(frozen=True)
+class Bins(Domain):
+    """Intervals between edges, each closed below and open above; ``closed=True`` closes the last one above too."""
+
+    edges: tuple[Decimal, ...]
+    closed: bool = False
+    _decimals: int = field(init=False, repr=False, compare=False)
+    _scaled: NDArray[np.int64] = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self, edges: Iterable[object], *, closed: bool = False, other: bool = False, missing: bool = False
+    ) -> None:
+        numbers = tuple(_edge(edge) for edge in edges)
+        if len(numbers) < 2:
+            raise SchemaError("bins need at least two edges, for example Bins([0, 10000, 50000])")
+        for low, high in pairwise(numbers):
+            if not low < high:
+                raise SchemaError(f"edges {low}, {high}: edges must increase")
+        decimals = max(max(-int(number.as_tuple().exponent), 0) for number in numbers)
+        if decimals > 12 or max(number.copy_abs() for number in numbers) >= 10**18 // 10**decimals:
+            raise SchemaError("edges: at most 12 decimals and 18 digits in all; use rounder edges")
+        object.__setattr__(self, "edges", numbers)
+        object.__setattr__(self, "closed", closed)
+        object.__setattr__(self, "other", other)
+        object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "_decimals", decimals)
+        object.__setattr__(
+            self, "_scaled", np.array([int(number.scaleb(decimals, EXACT)) for number in numbers], np.int64)
+        )
+
+    @property
+    def declared(self) -> int:
+        return len(self.edges) - 1
+
+    def value(self, code: int) -> str:
+        end = "]" if self.closed and code == self.declared - 1 else ")"
+        return f"[{self.edges[code]:f}, {self.edges[code + 1]:f}{end}"
+
+    def _find(self, text: str) -> int:
+        return next((code for code in range(self.declared) if text == self.value(code)), OUTSIDE)
+
+    def _ends(self, low: str, high: str) -> tuple[int, int]:
+        places = []
+        for end in (low, high):
+            number = number_of(end)
+            if number not in self.edges:
+                edges = ", ".join(f"{edge:f}" for edge in self.edges)
+                raise WorkloadError(f"range end {end} cuts through a bin; use one of the edges {edges}")
+            places.append(self.edges.index(number))
+        return places[0], places[1] - 1
+
+    def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
+        number = number_of(literal)
+        low, high = self.edges[:-1], self.edges[1:]
+        last = [self.closed and code == self.declared - 1 for code in range(self.declared)]
+        reached = [upper > number or (upper == number and end) for upper, end in zip(high, last, strict=True)]
+        at_least = [lower >= number for lower in low]
+        above = [lower > number for lower in low]
+        # A cell's values run from its low edge up to its high edge: undecided where the literal lies between them.
+        some_at_least = reached
+        some_above = [upper > number for upper in high]
+        every, some = (at_least, some_at_least) if operator in (">=", "<") else (above, some_above)
+        if operator in ("=", "<>"):
+            every, some = [False] * len(low), [a and not b for a, b in zip(reached, above, strict=True)]
+        if every != some:
+            edges = ", ".join(f"{edge:f}" for edge in self.edges)
+            raise WorkloadError(f"'{operator} {literal}' cuts through a bin; bins can be cut only at {edges}")
+        return np.array(every) if operator in (">=", ">", "=") else ~np.array(every)
+
+    def _encode(self, texts: Sequence[bytes]) -> Codes:
+        valid, floor, exact = floors(texts, self._decimals, point=True)
+        codes = np.searchsorted(self._scaled, floor, side="right") - 1
+        if self.closed:
+            codes = np.where((floor == self._scaled[-1]) & exact, self.declared - 1, codes)
+        return np.where(valid & (codes >= 0) & (codes < self.declared), codes, OUTSIDE).astype(np.int64)
+
+
+def _edge(edge: object) -> Decimal:
+    try:
+        number = Decimal(str(edge).strip())
+    except InvalidOperation:
+        raise SchemaError(f"edge {edge!r}: expected a decimal number") from None
+    if not number.is_finite():
+        raise SchemaError(f"edge {edge!r}: expected a finite number; use other=True for values beyond the last edge")
+    return number.normalize(EXACT) if number else Decimal(0)

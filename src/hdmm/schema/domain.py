@@ -1,0 +1,121 @@
+"""What every kind of attribute is: a finite, ordered, declared domain that maps every text to a cell or to "outside".
+
+A domain has its declared cells in order, then optionally the cell "other" (any text that is no declared value) and the
+cell "missing" (an empty field). Codes are positions in that order; −1 is "outside".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import WorkloadError, nearest
+from hdmm.schema.text import BLANKS, DECIMAL
+
+Comparison = Literal["=", "<>", "<", "<=", ">", ">="]
+Codes = NDArray[np.int64]
+OUTSIDE = -1
+
+BLANK_TEXT = BLANKS.decode()
+EXACT = Context(prec=5000, Emax=10**6, Emin=-(10**6), traps=[])
+"""Decimal arithmetic that never rounds here, whatever context the program has set."""
+
+COMPARE = {
+    "=": np.equal,
+    "<>": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domain(ABC):
+    """A finite, ordered, declared set of values, with optional cells for other and for missing values."""
+
+    other: bool = False
+    missing: bool = False
+
+    @property
+    @abstractmethod
+    def declared(self) -> int:
+        """How many cells are declared values, before "other" and "missing"."""
+
+    @abstractmethod
+    def value(self, code: int) -> Any:
+        """The declared value of a cell, as a label: text, an integer or a boolean."""
+
+    @abstractmethod
+    def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
+        """Which declared cells satisfy ``attribute operator literal``; refuse what no cell can decide."""
+
+    @abstractmethod
+    def _encode(self, texts: Sequence[bytes]) -> Codes:
+        """Codes of trimmed texts among the declared values, −1 elsewhere."""
+
+    @property
+    def size(self) -> int:
+        """How many cells there are in all."""
+        return self.declared + self.other + self.missing
+
+    def labels(self) -> list[Any]:
+        """The label of every cell: the value, or its text where "other" or "missing" stand beside it."""
+        values = [self.value(code) for code in range(self.declared)]
+        extra = ["other"] * self.other + ["missing"] * self.missing
+        return [str(value) for value in values] + extra if extra else values
+
+    def encode(self, texts: Sequence[bytes]) -> Codes:
+        """Map every text to its cell, or to −1: total, and each text by itself."""
+        if not len(texts):
+            return np.empty(0, np.int64)
+        trimmed = [text.strip(BLANKS) for text in texts]
+        codes = self._encode(trimmed)
+        if self.other:
+            codes = np.where(codes == OUTSIDE, self.declared, codes)
+        empty = np.fromiter((not text for text in trimmed), bool, len(trimmed))
+        if self.missing and empty.any():
+            codes = np.where(empty & ((codes == OUTSIDE) | (codes >= self.declared)), self.size - 1, codes)
+        return codes
+
+    @abstractmethod
+    def _find(self, text: str) -> int:
+        """The code of a declared value's text, or −1."""
+
+    @abstractmethod
+    def _ends(self, low: str, high: str) -> tuple[int, int]:
+        """First and last code of a range, not yet checked for order."""
+
+    def code(self, value: object) -> int:
+        """The code of one declared value, as a user writes it; refuse anything else with the nearest one."""
+        text = str(value).strip(BLANK_TEXT)
+        code = self._find(text)
+        if code == OUTSIDE:
+            known = [str(self.value(code)) for code in range(min(self.declared, 1000))]
+            raise WorkloadError(f"value {text!r} is not in the domain{nearest(text, known)}")
+        return code
+
+    def span(self, low: object, high: object) -> tuple[int, int]:
+        """First and last code of a range: both ends included, between two edges where the domain is binned."""
+        first, last = self._ends(str(low), str(high))
+        if first > last:
+            raise WorkloadError(f"range ({low}, {high}) is empty: its low end must come before its high end")
+        return first, last
+
+
+def writable(text: str) -> bool:
+    """Whether a text can stand in a file at all: lone surrogates cannot."""
+    return not any("\ud800" <= mark <= "\udfff" for mark in text)
+
+
+def number_of(text: str) -> Decimal:
+    """The number that a user wrote in a condition or as the end of a range."""
+    if not DECIMAL.fullmatch(text.strip().encode(errors="surrogatepass")):
+        raise WorkloadError(f"{text!r} is not a number")
+    return Decimal(text.strip())

@@ -1,0 +1,62 @@
+"""Standard errors and margins, computed for all answers at once, are those of each answer's own noise."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from hdmm import accuracy as accuracies
+from hdmm.accuracy import accuracy
+from hdmm.privacy.budget import Budget
+from hdmm.privacy.calibrate import calibrate
+from hdmm.privacy.intervals import margin
+from hdmm.strategy import Strategy
+from hdmm.workload import Workload
+from tests.contract.test_strategy import estimators
+from tests.contract.zoo import STRATEGIES
+
+every = pytest.mark.parametrize(("strategy", "workload"), STRATEGIES.values(), ids=STRATEGIES.keys())
+
+
+@every
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "9"])
+def test_the_margin_of_every_answer_is_that_of_its_row_of_the_estimator(
+    strategy: Strategy, workload: Workload, epsilon
+):
+    noise = calibrate(strategy.blocks, "laplace", Budget(epsilon))
+    scales = np.repeat([float(scale) for scale in noise.scales], [block.queries for block in strategy.blocks])
+    variances = np.repeat(noise.variances, [block.queries for block in strategy.blocks])
+    rows = estimators(strategy, workload, list(noise.variances))
+    for product, estimator in zip(workload.encoded.products, rows, strict=True):
+        found = accuracy(strategy, product, noise)
+        np.testing.assert_allclose(found.spread(found.stderr), np.sqrt(estimator**2 @ variances), rtol=1e-9)
+        expected = [margin(scales, np.round(row, 12), 1) for row in estimator]
+        np.testing.assert_allclose(found.spread(found.margin), expected, rtol=0.004)
+
+
+@every
+def test_gaussian_margins_are_normal(strategy: Strategy, workload: Workload):
+    noise = calibrate(strategy.blocks, "gaussian", Budget("1", "1e-6"))
+    for product in workload.encoded.products:
+        found = accuracy(strategy, product, noise)
+        np.testing.assert_allclose(found.margin, 1.959964 * found.stderr, rtol=1e-6)
+
+
+@every
+def test_the_pieces_in_which_types_are_handled_do_not_matter(strategy: Strategy, workload: Workload, monkeypatch):
+    noise = calibrate(strategy.blocks, "laplace", Budget("1"))
+    whole = [accuracy(strategy, product, noise) for product in workload.encoded.products]
+    monkeypatch.setattr(accuracies, "_ENTRIES", 1)
+    for product, expected in zip(workload.encoded.products, whole, strict=True):
+        found = accuracy(strategy, product, noise)
+        np.testing.assert_array_equal(found.margin, expected.margin)
+        np.testing.assert_array_equal(found.stderr, expected.stderr)
+
+
+def test_the_squared_error_is_that_of_all_answers_together():
+    strategy, workload = STRATEGIES["marginals"]
+    noise = calibrate(strategy.blocks, "laplace", Budget("1"))
+    for product in workload.encoded.products:
+        found = accuracy(strategy, product, noise)
+        total = float(np.sum(found.spread(found.stderr) ** 2))
+        assert sqrt(total) == pytest.approx(sqrt(strategy.squared_error(product, noise.variances)))

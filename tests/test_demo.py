@@ -1,0 +1,41 @@
+"""The demonstration goes the whole way, and what it keeps can be used."""
+
+from contextlib import contextmanager
+
+import pytest
+
+import hdmm
+from hdmm import demo
+
+
+@contextmanager
+def no_bar(text: str):
+    yield lambda fraction: None
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch) -> str:
+    monkeypatch.setattr(demo, "PEOPLE", 2000)
+    monkeypatch.setattr(demo.write_people, "__defaults__", (2000,))
+    lines: list[str] = []
+    demo.run(hdmm.Budget(epsilon="1"), tmp_path / "kept", lines.append, lambda progress: None, no_bar)
+    return "\n".join(lines)
+
+
+def test_it_tells_the_predicted_and_the_observed_error(told):
+    assert "predicted RMSE" in told
+    assert "observed" in told
+
+
+def test_what_it_keeps_reads_back(told, tmp_path):
+    kept = tmp_path / "kept"
+    spec = hdmm.Spec.load(kept / "spec.yaml")
+    assert spec.workload == demo.demo_workload()
+    assert hdmm.Plan.load(kept / "people.plan").workload == spec.workload
+    assert hdmm.Release.load(kept / "release").table("sex").num_rows == 2
+
+
+def test_the_people_are_the_same_every_time(tmp_path):
+    for name in ("first", "second"):
+        demo.write_people(tmp_path / name, 100)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
