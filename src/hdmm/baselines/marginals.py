@@ -11,6 +11,10 @@ from hdmm.strategy import Block, MarginalStrategy, Strategy
 from hdmm.workload import Encoded
 
 
+_WIDEST = 10
+"""A marginal of d attributes has 2^d residuals."""
+
+
 @final
 @dataclass(frozen=True)
 class Marginals(Operator):
@@ -21,5 +25,7 @@ class Marginals(Operator):
 
     def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
         sets = dict.fromkeys(product.axes for product in workload.products)
+        if max(len(axes) for axes in sets) > _WIDEST:
+            return None
         blocks = (Block(axes, tuple(Identity(workload.sizes[axis]) for axis in axes)) for axes in sets)
         return MarginalStrategy(workload.sizes, tuple(blocks))
