@@ -131,5 +131,5 @@ def test_a_new_operator_is_a_class_with_one_method():
 def test_a_product_of_many_attributes_is_planned_quickly():
     wide = hdmm.Schema({f"a{i}": [False, True] for i in range(20)})
     either = hdmm.Identity() | hdmm.Total()
-    plan = hdmm.select(hdmm.Workload(wide).add("all", {name: either for name in list(wide)[:12]}))
+    plan = hdmm.select(hdmm.Workload(wide).add("all", dict.fromkeys(list(wide)[:12], either)))
     assert {one["operator"] for one in plan.candidates.to_pylist()} == {"Identity", "Plain"}

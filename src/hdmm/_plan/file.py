@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +23,7 @@ from hdmm.workload import Workload
 from hdmm.workload.spec import Spec
 
 _KIND = "plan"
+_WEIGHT = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
 
 
 class _Model(BaseModel):
@@ -146,6 +148,8 @@ def _strategy(data: _Direct | _Marginal | _Kron, workload: Workload) -> Strategy
             assert strategy is not None
         case _Marginal():
             blocks = []
+            if any(not _WEIGHT.fullmatch(given.weight) for given in data.blocks):
+                raise ValueError("a weight is not a fraction")
             for given in data.blocks:
                 axes = tuple(schema.axis(name) for name in given.attributes)
                 blocks.append(

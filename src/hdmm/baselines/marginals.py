@@ -10,7 +10,6 @@ from hdmm.operators.base import Operator
 from hdmm.strategy import Block, MarginalStrategy, Strategy
 from hdmm.workload import Encoded
 
-
 _WIDEST = 10
 """A marginal of d attributes has 2^d residuals."""
 

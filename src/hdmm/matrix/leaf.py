@@ -59,7 +59,9 @@ class Dense(Matrix):
         return Gram.of(RowsGram(entries) if wide else DenseGram(entries.T @ entries))
 
     def power(self, p: Norm) -> Dense:
-        return Dense(abs(self.array) ** p)
+        powers = object.__new__(Dense)  # squares of the largest entries are beyond what a user may write
+        object.__setattr__(powers, "array", abs(self.array) ** p)
+        return powers
 
     def norm_power(self, p: Norm) -> Number:
         return exact(self.column_norms(p).max())

@@ -48,7 +48,14 @@ class Block:
 
 
 def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
-    """The largest column norm, to the power p, of all weighted blocks together: exact, or an upper bound."""
+    """The largest column norm, to the power p, of all weighted blocks together: exact, or an upper bound.
+
+    It is never 0: queries that count nobody are measured like any others.
+    """
+    return _joint_norm(blocks, p) or 1
+
+
+def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
     if all(isinstance(factor, Identity) for block in blocks for factor in block.factors):
         return _plain(sum((block.weight**p for block in blocks), Fraction(0)))
     sizes: dict[int, int] = {}

@@ -59,11 +59,12 @@ def marginals(
         ways = len(schema) if up_to is None else up_to
         sets = (names for way in range(ways + 1) for names in combinations(schema.names, way))
     predicates = {name: Prefix() if name in cumulative else Identity() for name in schema}
+    empty = "total" if "total" not in schema else "grand total"
     products: list[Product] = []
     for names in sets:
         if len(products) == _MOST:
             raise TooLargeError(f"marginals: more than {_MOST} sets of attributes; ask for fewer, for example up_to=3")
-        products.append(Product(" × ".join(names) or "total", {name: predicates[name] for name in names}))
+        products.append(Product(" × ".join(names) or empty, {name: predicates[name] for name in names}))
     return Workload(schema, products)
 
 
