@@ -56,7 +56,7 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def manifest(directory: Path) -> Any:
-    return json.loads((directory / "release.json").read_bytes().split(b"\n", 1)[1])
+    return json.loads((directory / "release.json").read_bytes())["content"]
 
 
 def rewrite(directory: Path, change) -> None:

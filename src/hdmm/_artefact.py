@@ -1,4 +1,4 @@
-"""Files that hdmm writes and reads back: a header line with format, size and checksum, then JSON. Never pickle.
+"""Files that hdmm writes and reads back: JSON that begins with its format, size and checksum. Never pickle.
 
 NaN, infinities, duplicate keys, unknown formats and files that are damaged, cut short or oversized are refused.
 """
@@ -24,6 +24,7 @@ Integers = NDArray[np.int64]
 FORMAT = 1
 LARGEST = 1 << 30
 _HEADER = 1024
+_OPEN, _CLOSE = b', "content":\n', b"\n}\n"
 # The one form that is written, whole, so that nothing in a header is ever interpreted.
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '<i8', 'fortran_order': False, 'shape': \((?P<shape>[0-9]{1,12},|"
@@ -36,13 +37,13 @@ def encode(kind: str, content: Any) -> bytes:
     """The bytes of an artefact; equal content gives equal bytes."""
     payload = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     header = {"hdmm": kind, "format": FORMAT, "bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
-    return json.dumps(header).encode() + b"\n" + payload
+    return json.dumps(header).removesuffix("}").encode() + _OPEN + payload + _CLOSE
 
 
 def decode(kind: str, data: bytes, name: str) -> Any:
     """The content of an artefact, checked; ``name`` is for messages."""
-    head, _, payload = data.partition(b"\n")
-    header = _json(head, name) if len(head) <= _HEADER and head.startswith(b"{") else None
+    head, opened, payload = data.partition(_OPEN)
+    header = _json(head + b"}", name) if opened and len(head) <= _HEADER else None
     if not isinstance(header, dict) or "hdmm" not in header:
         raise ArtefactError(f"{name}: is not an hdmm {kind} file")
     if header["hdmm"] != kind:
@@ -53,7 +54,8 @@ def decode(kind: str, data: bytes, name: str) -> Any:
         )
     if set(header) != {"hdmm", "format", "bytes", "sha256"}:
         raise ArtefactError(f"{name}: its header is damaged; make the file again")
-    if len(payload) != header["bytes"] or hashlib.sha256(payload).hexdigest() != header["sha256"]:
+    payload, closed = payload.removesuffix(_CLOSE), payload.endswith(_CLOSE)
+    if not closed or len(payload) != header["bytes"] or hashlib.sha256(payload).hexdigest() != header["sha256"]:
         raise ArtefactError(f"{name}: is damaged or cut short: its checksum does not match; make the file again")
     return _json(payload, name)
 

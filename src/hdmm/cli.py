@@ -9,13 +9,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from hdmm import Budget, Plan, Progress, Spec, Unit, __version__, release, select
-from hdmm._artefact import check_new
 from hdmm.errors import HdmmError, InputError
 
 app = typer.Typer(
@@ -39,26 +39,32 @@ Rho = Annotated[str | None, typer.Option(help="ρ instead of ε and δ, for Gaus
 @app.command()
 def plan(
     spec: Annotated[Path, typer.Argument(help="A YAML file with the sections schema, workload and privacy.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The plan file; by default SPEC.plan.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The plan file; by default SPEC.plan, in place of SPEC.yaml.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan file.")] = False,
 ) -> None:
     """Find the measurements with the least error for the questions of a spec. Needs no data."""
     read = Spec.load(spec)
     target = output or spec.with_suffix(".plan")
-    if not force:
-        check_new(target)
+    if target.exists() and not force:
+        raise InputError(f"{target}: exists already; choose another name with -o, or replace it with --force")
+    unit = Unit(read.rows, read.neighbours)  # type: ignore[arg-type]
     typer.echo(
         f"{len(read.workload.products):,} products, {read.workload.query_count:,} queries, {read.schema.cells:,} cells"
     )
-    typer.echo("candidates, with their RMSE at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
+    weighted = "RMSE" if all(product.weight == 1 for product in read.workload.products) else "weighted RMSE"
+    typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
     found = select(
         read.workload,
         noise=read.noise,  # type: ignore[arg-type]
-        unit=Unit(read.rows, read.neighbours),  # type: ignore[arg-type]
+        unit=unit,
         on_progress=_tell,
     )
     found.save(target, overwrite=force)
     typer.echo(f"{found.operator} has the least error; wrote {target}")
+    if read.noise == "gaussian":
+        typer.echo("note: this version predicts Gaussian plans but releases Laplace ones only")
     typer.echo(f"next: hdmm show {target} --epsilon 1" + (" --delta 1e-6" if read.noise == "gaussian" else ""))
 
 
@@ -119,6 +125,9 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 def main() -> None:
     """Run the command line; every error is one clear sentence and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # ε and × must not be the end on a terminal that lacks them
     try:
         app(standalone_mode=True)
     except HdmmError as error:

@@ -102,8 +102,9 @@ def _run(
     write_people(people)
     tell(f"1. {PEOPLE:,} made-up people: {', '.join(workload.schema)}; {workload.schema.cells:,} cells\n")
     tell(
-        f"2. What to measure for {workload.query_count:,} queries in {len(workload.products)} products? No data needed:"
+        f"2. What to measure for {workload.query_count:,} queries in {len(workload.products)} products? No data needed."
     )
+    tell("   Candidates, with their RMSE at ε = 1:")
     plan = select(workload, on_progress=on_candidate)
     Spec(workload.schema, workload).save(directory / "spec.yaml")
     plan.save(directory / "people.plan")
@@ -130,7 +131,8 @@ def _compare(made: Release, truth: dict[str, NDArray[np.int64]]) -> str:
     predicted = made.plan.rmse(made.budget)
     return (
         f"\n5. Over all {count:,} answers: predicted RMSE {predicted:,.2f}, observed {sqrt(squared / count):,.2f}; "
-        f"{covered / count:.1%} of the intervals hold the truth"
+        f"{covered / count:.1%} of the\n"
+        "   intervals hold the truth (the answers of one release share noise, so a single one varies)"
     )
 
 

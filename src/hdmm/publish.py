@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, final
 
 from hdmm._artefact import check_new
 from hdmm._plan import Plan
@@ -16,12 +16,20 @@ from hdmm.memory import check_memory
 from hdmm.privacy.budget import Budget
 
 
+@final
+class _Unsaid:
+    """Nothing was said about a ledger; going without one must be said."""
+
+
+_UNSAID = _Unsaid()
+
+
 def release(
     plan: Plan,
     data: str | Path | Source,
     budget: Budget,
     *,
-    ledger: None,
+    ledger: _Unsaid | None = _UNSAID,
     out: str | Path | None = None,
     format: Literal["parquet", "csv"] = "parquet",
     on_progress: Callable[[float], None] | None = None,
@@ -35,6 +43,8 @@ def release(
         raise InputError(f"plan: {type(plan).__name__} is not a plan; make one with hdmm.select(workload)")
     if not isinstance(budget, Budget):
         raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
+    if isinstance(ledger, _Unsaid):
+        raise InputError("ledger: say ledger=None to spend without one: this version keeps no account of the budget")
     if ledger is not None:
         raise NotSupportedError(
             "ledger: this version keeps no ledger; pass ledger=None and account for the budget yourself"

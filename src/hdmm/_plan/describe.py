@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hdmm._plan.plan import Plan
 from hdmm.privacy.budget import Budget
 from hdmm.texttable import text_table
+
+_LEGEND = """\
+rmse, stderr_max, margin95: of this plan's answers; 95% of them lie within their margin of the truth
+identity, plain: the rmse of counting every cell, and of noise on each answer as it is asked
+bound: no plan for this product alone can have a lower rmse"""
 
 
 def describe(plan: Plan, budget: Budget) -> str:
     """The predicted error of every product at a budget, beside Identity, the plain mechanism and the bound."""
     errors = plan.errors(budget)
+    rows = errors.to_pylist()
     blocks = plan.strategy.blocks
     queries = sum(block.queries for block in blocks)
-    rmse, bound = plan.rmse(budget), plan.bound(budget)
     lines = [
         f"{plan.noise.capitalize()} noise, {budget}, {plan.unit}",
         f"{plan.operator}: {queries:,} noisy measurements in {len(blocks)} block{'s' if len(blocks) > 1 else ''}",
         "",
-        text_table(errors.column_names, [list(row.values()) for row in errors.to_pylist()]),
+        text_table(errors.column_names, [list(row.values()) for row in rows]),
         "",
-        f"RMSE over all {plan.workload.query_count:,} queries: {rmse:,.2f}"
-        + (f", {rmse / bound:.2f} times the lower bound {bound:,.2f}" if bound else ", no lower bound known"),
+        _LEGEND,
+        "",
+        *_overall(plan, budget),
+        *_worse(rows),
     ]
     return "\n".join(lines)
+
+
+def _overall(plan: Plan, budget: Budget) -> list[str]:
+    rmse, bound = plan.rmse(budget), plan.bound(budget)
+    known = f", {rmse / bound:.2f} times the lower bound {bound:,.2f}" if bound else ", no lower bound known"
+    total = f"RMSE over all {plan.workload.query_count:,} answers: "
+    if all(product.weight == 1 for product in plan.workload.products):
+        return [f"{total}{rmse:,.2f}{known}"]
+    return [
+        f"{total}{plan.unweighted_rmse(budget):,.2f}",
+        f"with weights, which the plan minimises: {rmse:,.2f}{known}",
+    ]
+
+
+def _worse(rows: list[dict[str, Any]]) -> list[str]:
+    """Which products would do better under a simpler plan: their weights are the way to say that they matter."""
+    names = [row["product"] for row in rows if row["rmse"] > 1.05 * min(row["identity"], row["plain"])]
+    if not names:
+        return []
+    shown = ", ".join(repr(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
+    return [f"worse here than under a simpler plan, for the good of the others: {shown}; a larger weight helps them"]

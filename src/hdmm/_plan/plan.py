@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 from hdmm import baselines
 from hdmm.accuracy import accuracy
 from hdmm.bounds import svd_bound
+from hdmm.errors import InputError
 from hdmm.matrix import Gram
 from hdmm.matrix.gram import Term
 from hdmm.operators.base import loss
@@ -78,11 +79,17 @@ class Plan:
 
     def calibrate(self, budget: Budget) -> Calibration:
         """The noise that the budget asks for on each block."""
+        if not isinstance(budget, Budget):
+            raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
         return calibrate(self.strategy.blocks, self.noise, budget)
 
     def rmse(self, budget: Budget) -> float:
-        """The predicted root mean squared error over all queries, weights included."""
+        """The predicted root mean squared error over all queries, weights included: what the plan minimises."""
         return _rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget))
+
+    def unweighted_rmse(self, budget: Budget) -> float:
+        """The predicted root mean squared error of the published answers, weights left out."""
+        return _rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget), weighted=False)
 
     def bound(self, budget: Budget) -> float | None:
         """A lower bound on the RMSE of every strategy of integer queries; None where no bound is known."""

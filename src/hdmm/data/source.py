@@ -109,7 +109,10 @@ class CsvFile(Source):
 
     def _layout(self, line: bytes, schema: Schema, names: Sequence[str]) -> _Layout:
         # Nothing of the file goes into a message: without a header, its first line is a record.
-        remedy = f"the first line must be a header that names the attributes, separated by {self.delimiter!r}"
+        remedy = (
+            f"the first line must be a header that names the attributes, separated by {self.delimiter!r}, exactly as "
+            "the schema does; the file must be UTF-8 text, with tabs only in .tsv and .tab files"
+        )
         columns = header(line, ord(self.delimiter))
         if columns == [b""]:
             raise DataError(f"{self.path}: there is no header; {remedy}")

@@ -24,7 +24,7 @@ class Unit:
         if self.rows != 1 or self.neighbours != "add-remove":
             raise NotSupportedError(
                 f"unit: this version protects one row, added or removed; rows={self.rows}, "
-                f"neighbours={self.neighbours!r} is not available; use Unit()"
+                f"neighbours={self.neighbours!r} is not available; use Unit(), or leave unit out of the spec"
             )
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import SchemaError, WorkloadError
+from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number_of
 from hdmm.schema.text import floors
 
@@ -57,6 +57,9 @@ class Bins(Domain):
 
     def _find(self, text: str) -> int:
         return next((code for code in range(self.declared) if text == self.value(code)), OUTSIDE)
+
+    def _hint(self, text: str) -> str:
+        return nearest(text, [self.value(code) for code in range(self.declared)])
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         places = []

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import WorkloadError, nearest
+from hdmm.errors import WorkloadError
 from hdmm.schema.text import BLANKS, DECIMAL
 
 Comparison = Literal["=", "<>", "<", "<=", ">", ">="]
@@ -89,6 +89,10 @@ class Domain(ABC):
         """The code of a declared value's text, or −1."""
 
     @abstractmethod
+    def _hint(self, text: str) -> str:
+        """What to write instead of a value that is not in the domain."""
+
+    @abstractmethod
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         """First and last code of a range, not yet checked for order."""
 
@@ -97,8 +101,7 @@ class Domain(ABC):
         text = str(value).strip(BLANK_TEXT)
         code = self._find(text)
         if code == OUTSIDE:
-            known = [str(self.value(code)) for code in range(min(self.declared, 1000))]
-            raise WorkloadError(f"value {text!r} is not in the domain{nearest(text, known)}")
+            raise WorkloadError(f"value {text!r} is not in the domain{self._hint(text)}")
         return code
 
     def span(self, low: object, high: object) -> tuple[int, int]:

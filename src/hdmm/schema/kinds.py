@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import SchemaError, WorkloadError
+from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.domain import BLANK_TEXT, COMPARE, EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, writable
 from hdmm.schema.text import floors
 
@@ -57,6 +57,9 @@ class Listed(Domain):
 
     def _find(self, text: str) -> int:
         return self._codes.get(text.encode(errors="surrogatepass"), OUTSIDE)
+
+    def _hint(self, text: str) -> str:
+        return nearest(text, self.values)
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         return self.code(low), self.code(high)
@@ -105,6 +108,9 @@ class Integers(Domain):
     def _find(self, text: str) -> int:
         return int(self._encode([text.encode(errors="surrogatepass")])[0])
 
+    def _hint(self, text: str) -> str:
+        return f", which holds the integers {self.min} to {self.max}"
+
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         return self.code(low), self.code(high)
 
@@ -128,6 +134,9 @@ class Boolean(Domain):
 
     def _find(self, text: str) -> int:
         return int(self._encode([text.encode(errors="surrogatepass")])[0])
+
+    def _hint(self, text: str) -> str:
+        return nearest(text, ("true", "false"))
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         return self.code(low), self.code(high)

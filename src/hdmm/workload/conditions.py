@@ -6,13 +6,14 @@ Comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses, parsed by sqlgl
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import WorkloadError, nearest
+from hdmm.errors import WorkloadError
 from hdmm.schema import Comparison, Domain
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ class _Reader:
         if not isinstance(node, exp.Column):
             raise self._refuse(f"{node.sql()!r} is not an attribute; compare the attribute with a value")
         if node.name != self.name and node.name.lower() != self.name.lower():
-            raise self._refuse(f"attribute {node.name!r} is not {self.name!r}{nearest(node.name, [self.name])}")
+            near = get_close_matches(node.name, [self.name])
+            hint = f"did you mean {self.name!r}?" if near else "give each attribute a predicate set of its own"
+            raise self._refuse(f"attribute {node.name!r} is not {self.name!r}; {hint}")
 
     def _bare(self, node: Any) -> Mask:
         from hdmm.schema import Boolean
