@@ -49,8 +49,8 @@ def test_the_pieces_in_which_types_are_handled_do_not_matter(strategy: Strategy,
     monkeypatch.setattr(accuracies, "_ENTRIES", 1)
     for product, expected in zip(workload.encoded.products, whole, strict=True):
         found = accuracy(strategy, product, noise)
-        np.testing.assert_array_equal(found.margin, expected.margin)
-        np.testing.assert_array_equal(found.stderr, expected.stderr)
+        np.testing.assert_allclose(found.margin, expected.margin, rtol=1e-11)
+        np.testing.assert_allclose(found.stderr, expected.stderr, rtol=1e-11)
 
 
 def test_the_squared_error_is_that_of_all_answers_together():
@@ -60,3 +60,13 @@ def test_the_squared_error_is_that_of_all_answers_together():
         found = accuracy(strategy, product, noise)
         total = float(np.sum(found.spread(found.stderr) ** 2))
         assert sqrt(total) == pytest.approx(sqrt(strategy.squared_error(product, noise.variances)))
+
+
+@pytest.mark.parametrize("size", [1e-14, 1e-11, 1.0, 1e9])
+def test_the_size_of_the_coefficients_does_not_matter(size):
+    import hdmm
+
+    workload = hdmm.Workload(hdmm.Schema(a=range(3))).add("c", a=hdmm.Custom([[size, 0.3 * size, 0]]))
+    (row,) = hdmm.select(workload).errors(Budget("1")).to_pylist()
+    assert row["stderr_max"] == pytest.approx(row["rmse"])
+    assert 1.9 < row["margin95"] / row["stderr_max"] < 2.2

@@ -6,7 +6,7 @@ import pytest
 from hdmm.bounds import svd_bound
 from hdmm.matrix import Matrix
 from hdmm.schema import Schema
-from hdmm.workload import AllRange, Identity, Prefix, Total, Workload
+from hdmm.workload import AllRange, Identity, Prefix, Total, Where, Workload
 from tests.contract.zoo import MATRICES
 
 
@@ -31,3 +31,9 @@ def test_a_large_union_has_no_bound_yet():
     schema = Schema(a=range(100), b=range(100))
     workload = Workload(schema).add("p", a=Prefix()).add("q", b=Prefix())
     assert svd_bound(workload.encoded.gram()) is None
+
+
+def test_rounding_does_not_lift_the_bound():
+    schema = Schema(a=range(2000))
+    workload = Workload(schema).add("once", a=Total()).add("again", a=Where("a >= 0"), weight=3)
+    assert svd_bound(workload.encoded.gram()) <= 10

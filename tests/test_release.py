@@ -169,3 +169,27 @@ def test_a_record_with_one_value_outside_is_dropped_from_every_table(tmp_path, m
         made = hdmm.release(hdmm.select(WORKLOAD, operators=[operator]), path, BUDGET, ledger=None)
         assert sum(made.table("table")["answer"].to_pylist()) == pytest.approx(1)
         assert made.table("older")["answer"].to_pylist() == pytest.approx([0, 1, 1])
+
+
+@pytest.mark.parametrize(("operator", "epsilon"), [("Marginals", "4"), ("Marginals", "2"), ("Identity", "9")])
+@pytest.mark.parametrize("people", [1, 10**9])
+def test_coarse_intervals_are_not_lost_to_rounding(operator, epsilon, people, monkeypatch):
+    """Noise that is mostly zero: the interval must hold the outermost value although answers are floats."""
+    schema = hdmm.Schema(a=range(5), b=range(3))
+    workload = hdmm.Workload(schema).add("t", a=hdmm.Identity(), b=hdmm.Custom([[0.1, 0.1, 0], [1, 0, 0], [0, 1, 0]]))
+    plan = hdmm.select(workload, operators=[getattr(hdmm.baselines, operator)()])
+    counts = np.arange(15) * people + 7
+    monkeypatch.setattr(measuring, "count", lambda source, schema, tables, **options: [counts] * len(tables))
+    encoded = workload.encoded
+    true = encoded.kron(encoded.products[0]).apply(counts)
+    tables = [
+        hdmm.Release(
+            plan,
+            budget,
+            tuple(measuring.measure(plan, None, plan.calibrate(budget))),  # type: ignore[arg-type]
+        ).table("t")
+        for budget in [hdmm.Budget(epsilon)]
+        for _ in range(600)
+    ]
+    covered = [(t["low"].to_numpy() <= true) & (true <= t["high"].to_numpy()) for t in tables]
+    assert np.mean(covered) > 0.945

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -450,11 +451,45 @@ def fsyncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail_at: int | None)
 
 
 def test_every_file_and_directory_is_made_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five files, two directories of files, the release itself, and the directory that it is in."""
-    assert fsyncs(tmp_path, monkeypatch, None) == 9
+    """Five files, two directories of files, the release itself, and the directory that it is in, before and after."""
+    assert fsyncs(tmp_path, monkeypatch, None) == 10
 
 
-@pytest.mark.parametrize("call", range(1, 9))
+def test_a_release_that_is_there_is_not_said_to_have_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsyncs(tmp_path, monkeypatch, 10)
+    hdmm.Release.load(tmp_path / "out")
+
+
+def test_of_many_writers_to_one_directory_one_wins_and_none_is_harmed(tmp_path: Path) -> None:
+    release = released(tmp_path)
+
+    def save(_: int) -> bool:
+        try:
+            release.save(tmp_path / "out")
+        except (ArtefactError, FaultError):
+            return False
+        return True
+
+    for _ in range(10):
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(save, range(4))) == 1
+        hdmm.Release.load(tmp_path / "out")
+        shutil.rmtree(tmp_path / "out")
+    assert not list(tmp_path.glob(".hdmm-*"))
+
+
+@pytest.mark.parametrize("name", ["n" * 250, "n" * 300])
+def test_a_name_that_is_too_long_is_refused_or_written(tmp_path: Path, name: str) -> None:
+    release = released(tmp_path)
+    if len(name) > 255:
+        with pytest.raises(ArtefactError, match="cannot be written"):
+            release.save(tmp_path / name)
+    else:
+        release.save(tmp_path / name)
+        hdmm.Release.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("call", range(1, 10))
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     with pytest.raises(FaultError, match="out: cannot be written: No space left on device"):
         fsyncs(tmp_path, monkeypatch, call)

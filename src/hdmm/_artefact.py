@@ -10,6 +10,8 @@ import io
 import json
 import os
 import re
+import tempfile
+from contextlib import suppress
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any
@@ -76,17 +78,24 @@ def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
     """Write a file so that it is there whole or not at all; by default it must not exist yet."""
     if not overwrite:
         check_new(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(temporary, "xb") as file:
+        sync_directory(path.absolute().parent)  # what cannot be made durable is refused before it is there
+        descriptor, name = tempfile.mkstemp(prefix=".hdmm-", dir=path.absolute().parent)
+    except OSError as error:
+        raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
+    temporary = Path(name)
+    try:
+        with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~umask())
         if overwrite:
             os.replace(temporary, path)
         else:
             os.link(temporary, path)  # unlike rename, refuses to overwrite
-        sync_directory(path.parent)
+        with suppress(OSError):
+            sync_directory(path.absolute().parent)
     except FileExistsError:
         raise ArtefactError(f"{path}: exists already and is never overwritten; choose another name") from None
     except OSError as error:
@@ -115,10 +124,21 @@ def decode_array(data: bytes, name: str) -> Integers:
 
 def check_new(path: Path) -> None:
     """Refuse a path that exists already or has no parent directory."""
-    if path.exists() or path.is_symlink():
+    try:
+        there = path.exists() or path.is_symlink()
+    except OSError as error:
+        raise ArtefactError(f"{path}: cannot be written: {error.strerror}; choose another name") from None
+    if there:
         raise ArtefactError(f"{path}: exists already and is never overwritten; choose another name")
     if not path.absolute().parent.is_dir():
         raise ArtefactError(f"{path}: its parent directory does not exist; create it first")
+
+
+def umask() -> int:
+    """The permissions that new files do not get; it can be read only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def sync_directory(path: Path) -> None:

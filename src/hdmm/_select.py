@@ -9,12 +9,12 @@ from time import perf_counter
 from typing import final, get_args
 
 from hdmm import baselines
-from hdmm._plan import REFERENCE, Candidate, Plan
+from hdmm._plan import REFERENCE, Candidate, Plan, rmse
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.memory import check_memory
 from hdmm.operators.base import Operator, loss
-from hdmm.privacy.calibrate import NORM, NoiseKind, gaussian_sigma
+from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
 from hdmm.workload import Workload
@@ -59,7 +59,6 @@ def select(
     encoded = workload.encoded
     norm = NORM[noise]
     bound = svd_bound(encoded.gram())
-    unit_noise = 2.0 if noise == "laplace" else gaussian_sigma(REFERENCE["gaussian"]) ** 2
     best: tuple[float, Operator, Strategy] | None = None
     tried = []
     refused: TooLargeError | None = None
@@ -73,15 +72,15 @@ def select(
         except TooLargeError as error:
             refused = error
             continue
-        found = loss(strategy, encoded, norm)
+        found = rmse(strategy, encoded.products, calibrate(strategy.blocks, noise, REFERENCE[noise]))
         if best is None or found < best[0]:
             best = (found, operator, strategy)
-        rmse = sqrt(unit_noise * found / encoded.query_count)
-        certificate = found / bound - 1 if bound else None
-        tried.append(Candidate(operator.name, rmse, perf_counter() - start, certificate))
+        certificate = loss(strategy, encoded, norm) / bound - 1 if bound else None
+        tried.append(Candidate(operator.name, found, perf_counter() - start, certificate))
         if on_progress is not None:
-            lowest = None if bound is None else sqrt(unit_noise * bound / encoded.query_count)
-            on_progress(Progress(operator.name, rmse, min(candidate.rmse for candidate in tried), lowest))
+            least = unit_variance(noise, REFERENCE[noise])
+            lowest = None if bound is None else sqrt(least * bound / encoded.query_count)
+            on_progress(Progress(operator.name, found, best[0], lowest))
     if best is None:
         raise refused or InputError("none of the given operators has a strategy for this workload")
     return Plan(workload, noise, unit or Unit(), best[2], best[1].name, tuple(tried))

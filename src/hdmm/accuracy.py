@@ -17,7 +17,7 @@ import numpy as np
 from hdmm.matrix import Array
 from hdmm.privacy.calibrate import Calibration
 from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_margin
-from hdmm.strategy import Coefficients, RowTypes, Strategy
+from hdmm.strategy import Coefficients, RowTypes, Strategy, rounded
 from hdmm.workload import EncodedProduct
 
 _SLACK = 1e-9
@@ -103,5 +103,5 @@ def _few_terms_margin(
     merged = np.concatenate(terms, axis=1)
     if not merged.size:  # a query that counts nobody has no error
         return 0.0
-    pairs, where = np.unique(np.round(merged[:2], 12), axis=1, return_inverse=True)
+    pairs, where = np.unique(np.stack([merged[0], rounded(merged[1])]), axis=1, return_inverse=True)
     return margin(pairs[0], pairs[1], np.bincount(where.reshape(-1), weights=merged[2]), level)

@@ -54,4 +54,6 @@ def _singular_sum(factor: Factor) -> float | None:
 
 
 def _root_sum(eigenvalues: Array) -> float:
-    return float(np.sqrt(np.clip(eigenvalues, 0, None)).sum())
+    """The sum of the roots, from below: what rounding may have added to an eigenvalue is taken off first."""
+    error = len(eigenvalues) * np.finfo(float).eps * eigenvalues.max(initial=0.0)
+    return float(np.sqrt(np.clip(eigenvalues - error, 0, None)).sum())

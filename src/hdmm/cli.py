@@ -134,11 +134,12 @@ def main() -> None:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        typer.echo("interrupted; nothing was published", err=True)
+        typer.echo("interrupted; what is not there was not published", err=True)
         sys.exit(130)
     except Exception as error:  # its message might hold a value from the data: only its type and place are shown
         frames = "".join(traceback.format_tb(error.__traceback__))
-        typer.echo(f"{frames}error: a fault in hdmm ({type(error).__name__}); nothing was published", err=True)
+        fault = f"a fault in hdmm ({type(error).__name__}); what is not there was not published"
+        typer.echo(f"{frames}error: {fault}", err=True)
         sys.exit(1)
 
 
@@ -161,6 +162,6 @@ def _bar(text: str) -> Iterator[Callable[[float], None]]:
 
     console = Console(stderr=True)
     columns = (TextColumn(text), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda fraction: bar.update(task, completed=fraction)

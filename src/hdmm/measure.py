@@ -73,6 +73,6 @@ def _cap(block: Block) -> int:
     """Where counts must saturate so that no answer can overflow, whatever the records are."""
     largest = prod(int(f.power(1).apply(np.ones(f.shape[1], np.int64)).max()) for f in block.factors)
     cap = min(CAP, _EXACT // max(largest, 1))
-    if cap < 1 << 20:
+    if cap < 1 << 32:
         raise TooLargeError("a query adds up too many cells to be answered exactly; ask for smaller products")
     return cap

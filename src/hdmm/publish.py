@@ -56,6 +56,8 @@ def release(
     check_memory(plan.strategy, plan.workload.encoded)
     if out is not None:
         check_new(Path(out))
+    for product in plan.workload.products:  # all that needs no data comes first, so that nothing else can fail after it
+        plan.accuracy(product.name, budget)
     source = open_source(data)
     source.columns_check(plan.workload.schema, plan.workload.schema.names)
     answers = measure(plan, source, noise, on_progress=on_progress)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hdmm.data import CAP, CsvFile, count, open_source
+from hdmm.data.lines import LONGEST_LINE
 from hdmm.errors import DataError, FaultError
 from hdmm.schema import Bins, Boolean, Listed, Schema
 
@@ -157,8 +159,9 @@ def test_a_fault_in_a_thread_is_raised(counts, monkeypatch: pytest.MonkeyPatch) 
         raise MemoryError
 
     monkeypatch.setattr(Listed, "encode", fail)
-    with pytest.raises(MemoryError):
+    with pytest.raises(FaultError, match=r"could not be counted \(MemoryError\)") as caught:
         counts(GOOD)
+    assert caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.TAB"])
@@ -251,3 +254,23 @@ def test_a_repeated_column_is_refused(tmp_path: Path) -> None:
 def test_a_repeated_column_that_is_not_needed_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"sex,age,age\nF,1,2\n")
     assert count(CsvFile(tmp_path / "a.csv"), SEX, [("sex",)])[0].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("chunk_size", [1000, 1 << 20, 8 << 20])
+@pytest.mark.parametrize("size", [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 3 * LONGEST_LINE])
+def test_a_line_of_more_than_a_mebibyte_is_no_record(tmp_path: Path, size: int, chunk_size: int) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"note,sex\n,F\n" + b"x" * (size - 2) + b",M\n,F\n")
+    (table,) = count(CsvFile(path, chunk_size=chunk_size), SEX, [("sex",)])
+    assert table.tolist() == [2, int(size <= LONGEST_LINE)]
+
+
+def test_a_long_line_needs_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"sex\n" + b'","' * (20 << 20) + b"\nF\n")
+    tracemalloc.start()
+    (table,) = count(CsvFile(path, chunk_size=1 << 20), SEX, [("sex",)])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert table.tolist() == [1, 0]
+    assert peak < 20 << 20

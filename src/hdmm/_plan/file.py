@@ -105,18 +105,20 @@ def parse(content: Any, name: str) -> Plan:
         spec = Spec.read(file.spec)
         unit = Unit(spec.rows, spec.neighbours)  # type: ignore[arg-type]
         strategy = _strategy(file.strategy, spec.workload)
+        check_memory(strategy, spec.workload.encoded)
+        supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
+        noise: NoiseKind = spec.noise  # type: ignore[assignment]
+        norm = str(sensitivity(strategy.blocks, NORM[noise]))
     except InputError as error:
         raise ArtefactError(f"{name}: {error}") from None
     except (ValueError, ArithmeticError) as error:
         raise ArtefactError(f"{name}: its strategy is not usable: {error}") from None
     except RecursionError:
         raise ArtefactError(f"{name}: is nested too deeply") from None
-    noise: NoiseKind = spec.noise  # type: ignore[assignment]
-    if not all(strategy.supports(product) for product in spec.workload.encoded.products):
+    if not supported:
         raise ArtefactError(f"{name}: its strategy cannot answer its workload; plan again")
-    if str(sensitivity(strategy.blocks, NORM[noise])) != file.sensitivity:
+    if norm != file.sensitivity:
         raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
-    check_memory(strategy, spec.workload.encoded)
     tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
     return Plan(spec.workload, noise, unit, strategy, file.operator, tried)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from hdmm import baselines
-from hdmm.accuracy import accuracy
+from hdmm.accuracy import Accuracy, accuracy
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError
 from hdmm.matrix import Gram
@@ -85,11 +85,11 @@ class Plan:
 
     def rmse(self, budget: Budget) -> float:
         """The predicted root mean squared error over all queries, weights included: what the plan minimises."""
-        return _rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget))
+        return rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget))
 
     def unweighted_rmse(self, budget: Budget) -> float:
         """The predicted root mean squared error of the published answers, weights left out."""
-        return _rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget), weighted=False)
+        return rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget), weighted=False)
 
     def bound(self, budget: Budget) -> float | None:
         """A lower bound on the RMSE of every strategy of integer queries; None where no bound is known."""
@@ -97,6 +97,18 @@ class Plan:
         if self._bound is None:
             return None
         return sqrt(unit_variance(self.noise, budget) * self._bound / self.workload.query_count)
+
+    def accuracy(self, name: str, budget: Budget) -> Accuracy:
+        """The standard error and the 95% margin of every answer to a product."""
+        key = (name, budget)
+        if key not in self._accuracies:
+            product = self.workload.encoded.products[self.workload.place(name)]
+            self._accuracies[key] = accuracy(self.strategy, product, self.calibrate(budget))
+        return self._accuracies[key]
+
+    @cached_property
+    def _accuracies(self) -> dict[tuple[str, Budget], Accuracy]:
+        return {}
 
     def errors(self, budget: Budget) -> pa.Table:
         """One row per product: its predicted RMSE, largest standard error and 95% margin, weights left out.
@@ -116,16 +128,16 @@ class Plan:
         unit = unit_variance(self.noise, budget)
         rows = []
         for product, code in zip(self.workload.products, encoded.products, strict=True):
-            predicted = accuracy(self.strategy, code, noise)
+            predicted = self.accuracy(product.name, budget)
             bound = svd_bound(Gram(encoded.sizes, (Term(1.0, code.grams),)))
             rows.append(
                 {
                     "product": product.name,
                     "queries": code.queries,
-                    "rmse": _rmse(self.strategy, [code], noise, weighted=False),
+                    "rmse": rmse(self.strategy, [code], noise, weighted=False),
                     "stderr_max": float(predicted.stderr.max()),
                     "margin95": float(predicted.margin.max()),
-                    **{name: _rmse(other, [code], scale, weighted=False) for name, (other, scale) in others.items()},
+                    **{name: rmse(other, [code], scale, weighted=False) for name, (other, scale) in others.items()},
                     "bound": None if bound is None else sqrt(unit * bound / code.queries),
                 }
             )
@@ -151,9 +163,8 @@ class Plan:
         return load(Path(path))
 
 
-def _rmse(
-    strategy: Strategy, products: Sequence[EncodedProduct], noise: Calibration, *, weighted: bool = True
-) -> float:
+def rmse(strategy: Strategy, products: Sequence[EncodedProduct], noise: Calibration, *, weighted: bool = True) -> float:
+    """The root mean squared error of a strategy's answers under some noise."""
     squared = sum(
         (float(product.weight) ** 2 if weighted else 1.0) * strategy.squared_error(product, noise.variances)
         for product in products

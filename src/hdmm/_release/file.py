@@ -10,13 +10,15 @@ import io
 import os
 import re
 import shutil
+import tempfile
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hdmm._artefact import LARGEST, check_new, decode, decode_array, encode, encode_array, read, sync_directory
+from hdmm._artefact import LARGEST, check_new, decode, decode_array, encode, encode_array, read, sync_directory, umask
 from hdmm._plan.file import parse, plan_bytes
 from hdmm._release.release import Release
 from hdmm.errors import ArtefactError, FaultError, InputError
@@ -53,9 +55,12 @@ def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -
         raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
     check_new(directory)
     directory = directory.absolute()
-    temporary = directory.with_name(f".{directory.name}.{os.getpid()}.part")
     try:
-        temporary.mkdir()
+        sync_directory(directory.parent)  # what cannot be made durable is refused before it is there
+        temporary = Path(tempfile.mkdtemp(prefix=".hdmm-", dir=directory.parent))
+    except OSError as error:
+        raise FaultError(f"{directory}: cannot be written: {error.strerror}") from None
+    try:
         (temporary / "tables").mkdir()
         (temporary / "measurements").mkdir()
         plan = _put(temporary, _PLAN, plan_bytes(release.plan))
@@ -80,8 +85,10 @@ def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -
         _put(temporary, _MANIFEST, encode(_KIND, content.model_dump()))
         for folder in (temporary / "tables", temporary / "measurements", temporary):
             sync_directory(folder)
+        temporary.chmod(0o777 & ~umask())
         os.rename(temporary, directory)  # refuses a directory that holds anything
-        sync_directory(directory.parent)
+        with suppress(OSError):
+            sync_directory(directory.parent)
     except OSError as error:
         raise FaultError(f"{directory}: cannot be written: {error.strerror}") from None
     finally:

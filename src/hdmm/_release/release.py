@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm._plan import Plan
-from hdmm.accuracy import accuracy
 from hdmm.privacy.budget import Budget
 
 if TYPE_CHECKING:
@@ -40,13 +39,12 @@ class Release:
         import pyarrow as pa
 
         workload = self.plan.workload
-        product = workload.product(name)
-        encoded = workload.encoded.products[workload.products.index(product)]
-        noise = self.plan.calibrate(self.budget)
-        answer = self.plan.strategy.answer(encoded, self._state)
-        predicted = accuracy(self.plan.strategy, encoded, noise)
-        stderr, margin = predicted.spread(predicted.stderr), predicted.spread(predicted.margin)
-        columns: dict[str, pa.Array] = self._labels(product.predicates)
+        place = workload.place(name)
+        answer = self.plan.strategy.answer(workload.encoded.products[place], self._state)
+        predicted = self.plan.accuracy(name, self.budget)
+        stderr = predicted.spread(predicted.stderr)
+        margin = predicted.spread(predicted.margin) + self._rounding(answer)
+        columns: dict[str, pa.Array] = self._labels(workload.products[place].predicates)
         columns |= {"answer": answer, "stderr": stderr, "low": answer - margin, "high": answer + margin}
         return pa.table(columns)
 
@@ -67,6 +65,12 @@ class Release:
         from hdmm._release.file import load
 
         return load(Path(directory))
+
+    def _rounding(self, answer: NDArray[np.float64]) -> float:
+        """What floating point may have done to the answers: nothing where they are sums of integers."""
+        if (answer == np.rint(answer)).all():
+            return 0.0
+        return 2.0**-40 * max(1.0, *(float(abs(array.astype(float)).sum()) for array in self.measurements))
 
     def _labels(self, predicates: Any) -> dict[str, pa.Array]:
         """Label columns in schema order, row-major over the attributes."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.data.source import Chunk, Records, Source
+from hdmm.errors import FaultError, HdmmError
 from hdmm.schema import Schema
 
 CAP = 2**40
@@ -53,13 +54,18 @@ def count(
 
     threads = min(os.cpu_count() or 1, _THREADS)
     pending: deque[Future[float]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for chunk in source.chunks(schema, names):
-            pending.append(pool.submit(add, chunk))
-            if len(pending) > 2 * threads:
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            for chunk in source.chunks(schema, names):
+                pending.append(pool.submit(add, chunk))
+                if len(pending) > 2 * threads:
+                    report(pending.popleft())
+            while pending:
                 report(pending.popleft())
-        while pending:
-            report(pending.popleft())
+    except HdmmError:
+        raise
+    except Exception as error:  # its message might tell something about the records: only its kind goes on
+        raise FaultError(f"the records could not be counted ({type(error).__name__}); nothing was published") from None
     return [np.minimum(tally.counts, cap) for tally in tallies]
 
 

@@ -5,7 +5,7 @@
 - A later line that is not empty, once a ``\\r`` at its end is removed, is a record; an empty line holds none.
 - Within a line every ``"`` switches between inside and outside quotes, and a delimiter inside quotes does not separate.
   Nothing carries over to the next line, so a quoted field cannot hold a line break.
-- A line that does not have as many fields as the header is not a record and is dropped.
+- A line that does not have as many fields as the header, or is longer than a mebibyte, is not a record and is dropped.
 - A field is trimmed of blanks (space, tab, ``\\r``). If it then has a quote at both ends, these two are removed, every
   ``""`` between them becomes ``"``, and what is left is trimmed again. :meth:`Domain.encode` sees the result.
 
@@ -26,6 +26,9 @@ from hdmm.schema.text import BLANKS
 
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
+
+LONGEST_LINE = 1 << 20
+"""Bytes, without the line break. Public, so that the memory that reading needs never depends on the records."""
 
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -52,9 +55,9 @@ def records(block: Bytes, marks: Positions, width: int) -> Positions:
     """Which of a block's separators begin a record of ``width`` fields, as positions in ``marks``."""
     breaks = np.flatnonzero(block[marks] == _NEWLINE)
     begins = breaks[:-1]
-    fits = np.diff(breaks) == width
+    length = np.diff(marks[breaks]) - 1
+    fits = (np.diff(breaks) == width) & (length <= LONGEST_LINE)
     if width == 1:
-        length = np.diff(marks[breaks]) - 1
         fits &= (length > 1) | (length == 1) & (block[marks[begins] + 1] != _RETURN)
     kept: Positions = begins[fits]
     return kept

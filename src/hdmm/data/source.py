@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.data.fields import PADDING, distinct
-from hdmm.data.lines import header, records, separators, unquote
+from hdmm.data.lines import LONGEST_LINE, header, records, separators, unquote
 from hdmm.errors import DataError, FaultError
 from hdmm.schema import Domain, Schema
 
@@ -90,11 +90,11 @@ class CsvFile(Source):
 
     def columns_check(self, schema: Schema, names: Sequence[str]) -> None:
         with self._opened() as file:
-            self._layout(file.readline(), schema, names)
+            self._layout(file.readline(LONGEST_LINE), schema, names)
 
     def chunks(self, schema: Schema, names: Sequence[str]) -> Iterator[Chunk]:
         with self._opened() as file:
-            layout = self._layout(file.readline(), schema, names)
+            layout = self._layout(file.readline(LONGEST_LINE), schema, names)
             size = os.fstat(file.fileno()).st_size
             for lines in _blocks(file, self.chunk_size):
                 yield Chunk(partial(layout.decode, lines), min(file.tell() / size, 1.0))
@@ -152,15 +152,26 @@ class _Layout:
 
 
 def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Cut the rest of a file into whole lines, about ``size`` bytes at a time, with a line break before each block."""
-    parts = [b"\n"]
+    """Cut the rest of a file into whole lines, about ``size`` bytes at a time, each block after a line break.
+
+    Of a line that is too long to be a record nothing is kept, so that memory is bounded whatever the file holds.
+    """
+    held = b""
+    skipping = False
     while part := file.read(size):
+        if skipping:
+            start = part.find(b"\n") + 1
+            if not start:
+                continue
+            part, skipping = part[start:], False
         cut = part.rfind(b"\n") + 1
         if cut:
-            yield b"".join((*parts, part[:cut]))
-            parts = [b"\n"]
-        parts.append(part[cut:])
-    yield b"".join((*parts, b"\n"))
+            yield b"\n" + held + part[:cut]
+            held = b""
+        held += part[cut:]
+        if len(held) > LONGEST_LINE:
+            held, skipping = b"", True
+    yield b"\n" + held + b"\n"
 
 
 def open_source(data: str | Path | Source) -> Source:

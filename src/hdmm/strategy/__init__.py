@@ -5,7 +5,7 @@ from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.marginal import MarginalStrategy
-from hdmm.strategy.rows import RowTypes, row_types
+from hdmm.strategy.rows import RowTypes, rounded, row_types
 
 __all__ = [
     "Block",
@@ -15,6 +15,7 @@ __all__ = [
     "MarginalStrategy",
     "RowTypes",
     "Strategy",
+    "rounded",
     "row_types",
     "sensitivity",
 ]

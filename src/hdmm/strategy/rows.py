@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hdmm.matrix import Matrix
 from hdmm.workload.predicates import is_binary
 
-_DIGITS = 12  # entries that differ only by rounding are the same
+_DIGITS = 12
 
 
 @final
@@ -36,6 +36,13 @@ class RowTypes:
         return RowTypes(np.zeros(rows, np.int64), np.ones((1, 1)), np.ones((1, 1)))
 
 
+def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values along the last axis, cut to twelve digits of the largest: those that differ only by rounding agree."""
+    largest = abs(values).max(axis=-1, keepdims=True, initial=0.0)
+    scale = np.where(largest > 0, largest, 1.0)
+    return np.round(values / scale, _DIGITS) * scale
+
+
 def row_types(matrix: Matrix) -> RowTypes:
     """Types by the multiset of a row's entries: for zeros and ones, by its sum, and nothing is written out."""
     size = matrix.shape[1]
@@ -43,7 +50,7 @@ def row_types(matrix: Matrix) -> RowTypes:
         sums, labels = np.unique(matrix.apply(np.ones(size, np.int64)), return_inverse=True)
         values = np.tile([0.0, 1.0], (len(sums), 1))
         return RowTypes(labels.reshape(-1), values, np.stack([size - sums, sums], axis=1).astype(float))
-    rows = np.sort(np.round(matrix.dense().astype(float), _DIGITS), axis=1)
+    rows = np.sort(rounded(matrix.dense().astype(float)), axis=1)
     distinct, labels = np.unique(rows, axis=0, return_inverse=True)
     pairs = [np.unique(row, return_counts=True) for row in distinct]
     width = max(len(values) for values, _ in pairs)

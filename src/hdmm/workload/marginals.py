@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
+from math import comb
 
 from hdmm.errors import TooLargeError, WorkloadError, nearest
 from hdmm.schema import Schema
 from hdmm.workload.predicates import Identity, Prefix
 from hdmm.workload.products import Product, Workload
 
-_MOST = 1 << 20
+_MOST = 1 << 18
 
 
 def marginals(
@@ -51,21 +52,22 @@ def marginals(
         if name not in schema:
             raise WorkloadError(f"marginals: prefix attribute {name!r} is not in the schema{nearest(name, schema)}")
 
-    if max_cells is not None:
-        sets = _small(schema, max_cells)
-    elif k is not None:
-        sets = combinations(schema.names, k)
-    else:
-        ways = len(schema) if up_to is None else up_to
-        sets = (names for way in range(ways + 1) for names in combinations(schema.names, way))
+    ways = [k] if k is not None else range(1 + (len(schema) if up_to is None else up_to))
+    if max_cells is None and sum(comb(len(schema), way) for way in ways) > _MOST:
+        raise _too_many()
+    every = (names for way in ways for names in combinations(schema.names, way))
     predicates = {name: Prefix() if name in cumulative else Identity() for name in schema}
     empty = "total" if "total" not in schema else "grand total"
     products: list[Product] = []
-    for names in sets:
+    for names in every if max_cells is None else _small(schema, max_cells):
         if len(products) == _MOST:
-            raise TooLargeError(f"marginals: more than {_MOST} sets of attributes; ask for fewer, for example up_to=3")
+            raise _too_many()
         products.append(Product(" × ".join(names) or empty, {name: predicates[name] for name in names}))
     return Workload(schema, products)
+
+
+def _too_many() -> TooLargeError:
+    return TooLargeError(f"marginals: more than {_MOST} sets of attributes; ask for fewer, for example up_to=3")
 
 
 def _small(schema: Schema, max_cells: int) -> Iterator[tuple[str, ...]]:

@@ -133,11 +133,18 @@ class Workload:
         """How many counting queries there are in all."""
         return self.encoded.query_count
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {product.name: place for place, product in enumerate(self.products)}
+
     def product(self, name: str) -> Product:
-        """The product of that name; an unknown name is refused with the nearest known one."""
-        for product in self.products:
-            if product.name == name:
-                return product
+        """The product of that name."""
+        return self.products[self.place(name)]
+
+    def place(self, name: str) -> int:
+        """Where the product of that name stands; an unknown name is refused with the nearest known one."""
+        if name in self._places:
+            return self._places[name]
         raise WorkloadError(f"product {name!r} is not in the workload{nearest(name, (p.name for p in self.products))}")
 
 
