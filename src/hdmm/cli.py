@@ -49,7 +49,7 @@ def plan(
     target = output or spec.with_suffix(".plan")
     if target.exists() and not force:
         raise InputError(f"{target}: exists already; choose another name with -o, or replace it with --force")
-    unit = Unit(read.rows, read.neighbours)  # type: ignore[arg-type]
+    unit = Unit(read.rows, read.neighbours)
     typer.echo(
         f"{len(read.workload.products):,} products, {read.workload.query_count:,} queries, {read.schema.cells:,} cells"
     )
@@ -57,7 +57,7 @@ def plan(
     typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
     found = select(
         read.workload,
-        noise=read.noise,  # type: ignore[arg-type]
+        noise=read.noise,
         unit=unit,
         on_progress=_tell,
     )

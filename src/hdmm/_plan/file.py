@@ -16,7 +16,7 @@ from hdmm._plan.plan import Candidate, Plan
 from hdmm.errors import ArtefactError, InputError
 from hdmm.matrix import Matrix
 from hdmm.memory import check_memory
-from hdmm.privacy.calibrate import NORM, NoiseKind
+from hdmm.privacy.calibrate import NORM
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy, sensitivity
 from hdmm.workload import Workload
@@ -103,12 +103,11 @@ def parse(content: Any, name: str) -> Plan:
         raise ArtefactError(f"{name}: is not a plan of this version: {where} is not as expected") from None
     try:
         spec = Spec.read(file.spec)
-        unit = Unit(spec.rows, spec.neighbours)  # type: ignore[arg-type]
+        unit = Unit(spec.rows, spec.neighbours)
         strategy = _strategy(file.strategy, spec.workload)
         check_memory(strategy, spec.workload.encoded)
         supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
-        noise: NoiseKind = spec.noise  # type: ignore[assignment]
-        norm = str(sensitivity(strategy.blocks, NORM[noise]))
+        norm = str(sensitivity(strategy.blocks, NORM[spec.noise]))
     except InputError as error:
         raise ArtefactError(f"{name}: {error}") from None
     except (ValueError, ArithmeticError) as error:
@@ -120,7 +119,7 @@ def parse(content: Any, name: str) -> Plan:
     if norm != file.sensitivity:
         raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
     tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
-    return Plan(spec.workload, noise, unit, strategy, file.operator, tried)
+    return Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried)
 
 
 def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Marginal | _Kron:

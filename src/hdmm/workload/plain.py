@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from hdmm.errors import SpecError, nearest
 
 Place = tuple[str | int, ...]
+Word = TypeVar("Word", bound=str)
 
 
 class Mistake(SpecError):
@@ -50,11 +51,12 @@ def scalar(data: Any, place: Place) -> str | int | float:
     return data
 
 
-def word(data: Any, place: Place, words: Sequence[str]) -> str:
+def word(data: Any, place: Place, words: Sequence[Word]) -> Word:
     """One of some words; an unknown one is refused with the nearest."""
-    if not isinstance(data, str) or data not in words:
-        raise Mistake(place, f"unknown word {data!r}{nearest(str(data), words)}")
-    return data
+    for known in words:
+        if data == known:
+            return known
+    raise Mistake(place, f"unknown word {data!r}{nearest(str(data), words)}")
 
 
 def integer(data: Any, place: Place) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, final
 
 from hdmm.errors import HdmmError, InputError, SpecError
 from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Schema
@@ -20,6 +20,10 @@ from hdmm.workload.products import Product, Workload
 from hdmm.workload.write import WORDS, domain_data, product_data
 
 _SECTIONS = ("schema", "workload", "privacy")
+Noise = Literal["laplace", "gaussian"]
+Neighbours = Literal["add-remove", "replace-one"]
+_NOISES: tuple[Noise, ...] = ("laplace", "gaussian")
+_NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
 _KEYS = ("width", "ranges", "values", "where", "custom", "not", "permuted")
 
 
@@ -30,9 +34,9 @@ class Spec:
 
     schema: Schema
     workload: Workload
-    noise: str = "laplace"
+    noise: Noise = "laplace"
     rows: int = 1
-    neighbours: str = "add-remove"
+    neighbours: Neighbours = "add-remove"
 
     @staticmethod
     def load(path: str | Path) -> Spec:
@@ -52,11 +56,11 @@ class Spec:
         schema = _read_schema(sections["schema"], ("schema",))
         workload = _read_workload(schema, sections["workload"], ("workload",))
         privacy = mapping(sections.get("privacy", {}), ("privacy",), ("noise", "unit"))
-        noise = word(privacy.get("noise", "laplace"), ("privacy", "noise"), ("laplace", "gaussian"))
+        noise = word(privacy.get("noise", "laplace"), ("privacy", "noise"), _NOISES)
         unit = mapping(privacy.get("unit", {}), ("privacy", "unit"), ("rows", "neighbours"))
         rows = integer(unit.get("rows", 1), ("privacy", "unit", "rows"))
         where: Place = ("privacy", "unit", "neighbours")
-        neighbours = word(unit.get("neighbours", "add-remove"), where, ("add-remove", "replace-one"))
+        neighbours = word(unit.get("neighbours", "add-remove"), where, _NEIGHBOURS)
         return Spec(schema, workload, noise, rows, neighbours)
 
     def data(self) -> dict[str, Any]:
