@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hdmm.bounds import svd_bound
-from hdmm.matrix import Matrix
+from hdmm.matrix import Matrix, Width
 from hdmm.schema import Schema
 from hdmm.workload import AllRange, Identity, Prefix, Total, Where, Workload
 from tests.contract.zoo import MATRICES
@@ -37,3 +37,23 @@ def test_rounding_does_not_lift_the_bound():
     schema = Schema(a=range(2000))
     workload = Workload(schema).add("once", a=Total()).add("again", a=Where("a >= 0"), weight=3)
     assert svd_bound(workload.encoded.gram()) <= 10
+
+
+MARGINALS = [
+    lambda w: w.add("a", a=Identity()).add("b", b=Identity(), weight=2).add("t"),
+    lambda w: w.add("ab", a=Identity(), b=Identity()).add("bc", b=Identity() | Total(), c=Identity()),
+    lambda w: w.add("abc", a=Identity(), b=Identity(), c=Identity()).add("c", c=Identity() | Total(), weight=3),
+]
+
+
+@pytest.mark.parametrize("build", MARGINALS)
+def test_thm_margsvdb(build):
+    """The closed form for unions of marginals, with the multiplicities of the errata."""
+    workload = build(Workload(Schema(a=range(3), b=range(4), c=range(5))))
+    assert svd_bound(workload.encoded.gram()) == pytest.approx(explicit(workload.encoded.matrix()), rel=1e-9)
+
+
+@pytest.mark.parametrize(("n", "width"), [(10, 3), (10, 8), (33, 32), (64, 1)])
+def test_the_band_of_a_width_has_its_singular_values(n, width):
+    matrix = Width(n, width)
+    assert svd_bound(matrix.gram()) == pytest.approx(explicit(matrix), rel=1e-9)

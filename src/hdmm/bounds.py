@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import prod, sqrt
 
 import numpy as np
 
 from hdmm.matrix import Array, Gram
-from hdmm.matrix.factors import AllRangeGram, Factor, IdentityGram, OnesGram, PrefixGram, RowsGram
+from hdmm.matrix.factors import (
+    AllRangeGram,
+    Factor,
+    IdentityGram,
+    OnesGram,
+    PrefixGram,
+    RowsGram,
+    SelectedGram,
+    SumGram,
+    WidthGram,
+)
 
 _EXPLICIT = 1 << 11
 """The most cells for which a union's singular values are computed from its dense Gram."""
@@ -18,7 +29,8 @@ _FACTOR = 1 << 12
 def svd_bound(gram: Gram) -> float | None:
     """The SVD bound (Σ singular values)²/n, a lower bound on ‖A‖²·‖WA⁺‖²; None where it cannot be computed.
 
-    It factorises over a single product (paper, SVD bound decomposition) and is explicit on small domains.
+    It factorises over a single product (paper, SVD bound decomposition), has a closed form for unions of marginals
+    (paper, thm:margsvdb, with the multiplicities of MATH §2), and is explicit on small domains.
     """
     if len(gram.terms) == 1:
         (term,) = gram.terms
@@ -27,10 +39,56 @@ def svd_bound(gram: Gram) -> float | None:
         if len(known) < len(parts):
             return None
         return term.coefficient * prod(part**2 / size for part, size in zip(known, gram.sizes, strict=True))
+    marginal = _marginal_singular_sum(gram)
+    if marginal is not None:
+        return marginal**2 / float(prod(gram.sizes))
     cells = prod(gram.sizes)
     if cells > _EXPLICIT:
         return None
     return _root_sum(np.linalg.eigvalsh(gram.dense())) ** 2 / cells
+
+
+def _marginal_singular_sum(gram: Gram) -> float | None:
+    """The sum of the singular values where every factor is αI + β11ᵀ; None for other Grams.
+
+    All such Grams share eigenspaces, one for each set a of attributes, of dimension ∏_{i∈a}(n_i − 1); on it a factor
+    acts as α where i ∈ a and as α + βn_i elsewhere.
+    """
+    cells = prod(gram.sizes)
+    if cells > 10**250:  # beyond floating point
+        return None
+    eigenvalues: dict[tuple[int, ...], float] = {}
+    known: dict[int, tuple[float, float] | None] = {}
+    for term in gram.terms:
+        pairs = {}
+        for axis, factor in term.factors.items():
+            if id(factor) not in known:
+                known[id(factor)] = _two_eigenvalues(factor)
+            pair = known[id(factor)]
+            if pair is None:
+                return None
+            pairs[axis] = pair
+        moving = [axis for axis, (rest, _) in pairs.items() if rest != 0]
+        summed = term.coefficient * cells / prod(gram.sizes[axis] for axis in pairs)
+        for count in range(len(moving) + 1):
+            for chosen in combinations(moving, count):
+                value = summed * prod(pair[0] if axis in chosen else pair[1] for axis, pair in pairs.items())
+                eigenvalues[chosen] = eigenvalues.get(chosen, 0.0) + value
+    return sum(prod(gram.sizes[i] - 1.0 for i in chosen) * sqrt(value) for chosen, value in eigenvalues.items())
+
+
+def _two_eigenvalues(factor: Factor) -> tuple[float, float] | None:
+    """The eigenvalues of αI + β11ᵀ on vectors that sum to zero, and on the constant vector."""
+    match factor:
+        case IdentityGram():
+            return 1.0, 1.0
+        case OnesGram():
+            return 0.0, float(factor.n)
+        case SumGram():
+            parts = [(c, _two_eigenvalues(part)) for c, part in factor.terms]
+            known = [(c * pair[0], c * pair[1]) for c, pair in parts if pair is not None]
+            return (sum(a for a, _ in known), sum(b for _, b in known)) if len(known) == len(parts) else None
+    return None
 
 
 def _singular_sum(factor: Factor) -> float | None:
@@ -48,6 +106,15 @@ def _singular_sum(factor: Factor) -> float | None:
         case AllRangeGram():
             # (n + 1) times the inverse of tridiag(−1, 2, −1), whose eigenvalues are 4 sin²(πk / 2(n + 1)).
             return float(np.sum(np.sqrt(n + 1) / (2 * np.sin(np.pi * k / (2 * (n + 1))))))
+        case SelectedGram():  # a choice and an order of cells adds nothing but zeros
+            return _singular_sum(factor.inner)
+        case WidthGram():
+            from scipy.linalg import eigvals_banded
+
+            # WWᵀ has as many windows' cells in common as two windows overlap: a band of the width's size.
+            overlaps = np.arange(min(factor.width, n - factor.width + 1))
+            band = np.repeat((factor.width - overlaps)[:, None].astype(float), n - factor.width + 1, axis=1)
+            return _root_sum(eigvals_banded(band, lower=True))
         case RowsGram() if len(factor.rows) <= _FACTOR:
             return _root_sum(np.linalg.eigvalsh(factor.rows @ factor.rows.T))
     return _root_sum(np.linalg.eigvalsh(factor.dense())) if n <= _FACTOR else None

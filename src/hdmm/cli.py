@@ -17,6 +17,7 @@ import typer
 
 from hdmm import Budget, Plan, Progress, Spec, Unit, __version__, release, select
 from hdmm.errors import HdmmError, InputError
+from hdmm.texttable import count_text, text_table
 
 app = typer.Typer(
     name="hdmm",
@@ -50,9 +51,8 @@ def plan(
     if target.exists() and not force:
         raise InputError(f"{target}: exists already; choose another name with -o, or replace it with --force")
     unit = Unit(read.rows, read.neighbours)
-    typer.echo(
-        f"{len(read.workload.products):,} products, {read.workload.query_count:,} queries, {read.schema.cells:,} cells"
-    )
+    products, queries = len(read.workload.products), count_text(read.workload.query_count)
+    typer.echo(f"{products:,} products, {queries} queries, {count_text(read.schema.cells)} cells")
     weighted = "RMSE" if all(product.weight == 1 for product in read.workload.products) else "weighted RMSE"
     typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
     found = select(
@@ -114,6 +114,28 @@ def demo(
     from hdmm.demo import run
 
     run(Budget(epsilon), keep, typer.echo, _tell, _bar)
+
+
+@app.command()
+def paper(
+    check: Annotated[
+        Literal["baselines"],
+        typer.Option(help="baselines: the columns Identity, Baseline and SVDB of all four tables, cell by cell."),
+    ] = "baselines",
+) -> None:
+    """Print our numbers beside those of the paper; exit code 1 if one differs in its printed digits."""
+    from hdmm.paper.check import check_baselines
+
+    cells = list(check_baselines())
+    rows = [[cell.table, cell.workload, cell.column, cell.ours, cell.paper, cell.note] for cell in cells]
+    typer.echo(text_table(["table", "workload", "column", "ours", "paper", "note"], rows))
+    agree = sum(cell.agrees for cell in cells)
+    off = sum(cell.known_to_be_off for cell in cells)
+    typer.echo(
+        f"\n{agree - off} of {len(cells)} cells agree to the printed digits; {off} of the paper's are known to be off"
+    )
+    if agree < len(cells):
+        raise typer.Exit(1)
 
 
 @app.callback(invoke_without_command=True)
