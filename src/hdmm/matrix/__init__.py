@@ -6,6 +6,7 @@ from hdmm.matrix.compose import Kron, Stack, Sum
 from hdmm.matrix.factors import Factor
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import LARGEST, AllRange, Dense, Identity, Prefix, Total, Width
+from hdmm.matrix.marginal import MarginalGram, marginal_matrix
 
 __all__ = [
     "DENSE_LIMIT",
@@ -18,6 +19,7 @@ __all__ = [
     "Gram",
     "Identity",
     "Kron",
+    "MarginalGram",
     "Matrix",
     "Norm",
     "Number",
@@ -27,4 +29,5 @@ __all__ = [
     "Sum",
     "Total",
     "Width",
+    "marginal_matrix",
 ]
