@@ -316,7 +316,7 @@ SPECS: dict[str, tuple[str, str]] = {
     ),
     "SQL": (
         SPEC.replace("product: {state: identity}", "sql: SELECT state FROM p"),
-        "SQL is not read by this version; write product:",
+        "a counting query selects COUNT(*) once",
     ),
     "an empty workload": (
         "schema: {sex: [F, M]}\nworkload: []\n",

@@ -44,13 +44,27 @@ class Predicates(ABC):
 @final
 @dataclass(frozen=True)
 class Identity(Predicates):
-    """Each value by itself."""
+    """Each value by itself; with ``where``, each value that satisfies an SQL condition on the attribute."""
+
+    where: str | None = None
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        return matrix.Identity(domain.size)
+        if self.where is None:
+            return matrix.Identity(domain.size)
+        cells = self._cells(name, domain)
+        return matrix.Select(matrix.Identity(len(cells)), cells, domain.size)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
-        return domain.labels()
+        labels = domain.labels()
+        return labels if self.where is None else [labels[cell] for cell in self._cells(name, domain).tolist()]
+
+    def _cells(self, name: str, domain: Domain) -> NDArray[np.int64]:
+        if not isinstance(self.where, str):
+            raise WorkloadError(f"where={self.where!r}: expected an SQL condition as text, for example 'age >= 18'")
+        cells = np.flatnonzero(holds(self.where, name, domain))
+        if not len(cells):
+            raise WorkloadError(f"condition {self.where!r}: no value of {name!r} satisfies it")
+        return cells
 
 
 @final

@@ -107,6 +107,23 @@ class Workload:
             given[attribute] = predicates
         return Workload(self.schema, (*self.products, Product(name, given, weight)))
 
+    def add_sql(self, name: str, sql: str, /, *, weight: Weight = 1) -> Workload:
+        """A workload with the products of one or more SQL statements, ``SELECT …, COUNT(*) FROM t WHERE … GROUP BY …``.
+
+        >>> import hdmm
+        >>> person = hdmm.Schema(sex=["F", "M"], age=range(115), hispanic=[False, True])
+        >>> sql = "SELECT sex, age, COUNT(*) FROM person WHERE hispanic GROUP BY sex, age"
+        >>> hdmm.Workload(person).add_sql("hispanic", sql).query_count
+        230
+        """
+        from hdmm.workload.sql import read_sql
+
+        try:
+            products = read_sql(self.schema, name, sql, weight)
+        except InputError as error:
+            raise type(error)(f"product {name!r}: {error}") from None
+        return Workload(self.schema, (*self.products, *products))
+
     def __add__(self, other: Workload) -> Workload:
         if not isinstance(other, Workload):
             return NotImplemented

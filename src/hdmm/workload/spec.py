@@ -17,6 +17,7 @@ from hdmm.workload import predicates as p
 from hdmm.workload.marginals import marginals
 from hdmm.workload.plain import Mistake, Place, boolean, integer, items, mapping, number, scalar, word
 from hdmm.workload.products import Product, Workload
+from hdmm.workload.sql import read_sql
 from hdmm.workload.write import WORDS, domain_data, product_data
 
 _SECTIONS = ("schema", "workload", "privacy")
@@ -24,7 +25,7 @@ Noise = Literal["laplace", "gaussian"]
 Neighbours = Literal["add-remove", "replace-one"]
 _NOISES: tuple[Noise, ...] = ("laplace", "gaussian")
 _NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
-_KEYS = ("width", "ranges", "values", "where", "custom", "not", "permuted")
+_KEYS = ("identity", "width", "ranges", "values", "where", "custom", "not", "permuted")
 
 
 @final
@@ -165,7 +166,10 @@ def _read_entry(schema: Schema, given: Mapping[str, Any], place: Place) -> list[
     if len(kinds) > 1:
         raise Mistake(place, f"give one of product, marginals and sql, not {' and '.join(kinds)}")
     if "sql" in given:
-        raise Mistake((*place, "sql"), "SQL is not read by this version; write product: {attribute: predicates, …}")
+        try:
+            return read_sql(schema, name, str(scalar(given["sql"], (*place, "sql"))), weight)
+        except InputError as error:
+            raise Mistake((*place, "sql"), str(error)) from None
     if "marginals" in given:
         here: Place = (*place, "marginals")
         options = mapping(given["marginals"], here, ("k", "up_to", "max_cells", "all", "prefix"))
@@ -201,6 +205,8 @@ def _read_predicates(data: Any, place: Place) -> p.Predicates:
     (key,) = kinds
     here: Place = (*place, key)
     match key:
+        case "identity":
+            return p.Identity(str(scalar(given[key], here)))
         case "width":
             return p.Width(integer(given[key], here))
         case "ranges":

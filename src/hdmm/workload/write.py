@@ -49,6 +49,11 @@ def predicates_data(predicates: p.Predicates) -> Any:
 
 
 @predicates_data.register
+def _(predicates: p.Identity) -> Any:
+    return "identity" if predicates.where is None else {"identity": predicates.where}
+
+
+@predicates_data.register
 def _(predicates: p.Union) -> Any:
     return [predicates_data(part) for part in predicates.parts]
 

@@ -1,0 +1,175 @@
+"""Counting queries in SQL: ``SELECT …, COUNT(*) FROM t WHERE … GROUP BY …`` as products.
+
+Grouped attributes become Identity, conditions on one attribute become Where, and GROUPING SETS, ROLLUP and CUBE become
+one product for each set. The conditions of a WHERE must be joined by AND across attributes; on one attribute they are
+free. Every group of the domain is answered, also those that no record falls into: which ones those are is private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+from typing import Any
+
+from hdmm.errors import WorkloadError, nearest
+from hdmm.schema import Schema
+from hdmm.workload.predicates import Identity, Predicates, Where
+from hdmm.workload.products import Product, Weight
+
+_SUPPORTED = "SELECT [columns,] COUNT(*) FROM name [WHERE conditions] [GROUP BY columns]"
+_CLAUSES = {
+    "joins": "JOIN",
+    "having": "HAVING",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "distinct": "DISTINCT",
+    "with_": "WITH",
+    "windows": "WINDOW",
+    "qualify": "QUALIFY",
+}
+_USED = ("expressions", "from_", "where", "group")
+
+
+def read_sql(schema: Schema, name: str, text: str, weight: Weight = 1) -> list[Product]:
+    """The products that one or more statements ask for; of several, each is named after what it groups by."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    if not isinstance(text, str):
+        raise WorkloadError(f"sql={text!r}: expected text; write {_SUPPORTED}")
+    try:
+        statements = [statement for statement in sqlglot.parse(text) if statement is not None]
+    except (SqlglotError, RecursionError):
+        raise WorkloadError(f"this is not valid SQL; write {_SUPPORTED}") from None
+    if not statements:
+        raise WorkloadError(f"there is no statement; write {_SUPPORTED}")
+    products = []
+    for place, statement in enumerate(statements, 1):
+        own = name if len(statements) == 1 else f"{name} {place}"
+        products += _products(schema, own, statement, weight)
+    return products
+
+
+def _products(schema: Schema, name: str, statement: Any, weight: Weight) -> list[Product]:
+    from sqlglot import exp
+
+    if not isinstance(statement, exp.Select):
+        raise WorkloadError(f"only SELECT is supported; write {_SUPPORTED}")
+    for key, value in statement.args.items():
+        if value and key not in _USED and key != "kind":
+            clause = _CLAUSES.get(key, key.rstrip("_").upper())
+            raise WorkloadError(f"{clause} is not supported; write {_SUPPORTED}")
+    source = statement.args.get("from_")
+    if source is None or not isinstance(source.this, exp.Table):
+        raise WorkloadError(f"FROM must name the records; sub-queries are not supported; write {_SUPPORTED}")
+    shown = _shown(schema, statement)
+    sets = _grouping_sets(schema, statement.args.get("group"))
+    missing = [attribute for attribute in shown if not any(attribute in chosen for chosen in sets)]
+    if missing:
+        raise WorkloadError(f"{missing[0]!r} is selected but not grouped; add it to GROUP BY, or leave it out")
+    conditions = _conditions(schema, statement.args.get("where"))
+    products = []
+    for chosen in sets:
+        predicates: dict[str, Predicates] = {attribute: Where(text) for attribute, text in conditions.items()}
+        predicates |= {attribute: Identity(conditions.get(attribute)) for attribute in chosen}
+        suffix = " × ".join(n for n in schema if n in chosen) or "total"
+        products.append(Product(name if len(sets) == 1 else f"{name}: {suffix}", predicates, weight))
+    return products
+
+
+def _shown(schema: Schema, statement: Any) -> list[str]:
+    """The columns that are selected beside the count."""
+    from sqlglot import exp
+
+    shown, counts = [], 0
+    for given in statement.expressions:
+        node = given.this if isinstance(given, exp.Alias) else given
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+            counts += 1
+        elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            shown.append(_attribute(schema, node))
+        else:
+            raise WorkloadError(f"{node.sql()} is not supported; select columns and COUNT(*)")
+    if counts != 1:
+        raise WorkloadError(f"a counting query selects COUNT(*) once; write {_SUPPORTED}")
+    return shown
+
+
+def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
+    """The sets of attributes that are grouped by: one without GROUPING SETS, ROLLUP and CUBE."""
+    from sqlglot import exp
+
+    if group is None:
+        return [()]
+    if any(value for key, value in group.args.items() if key != "expressions"):
+        raise WorkloadError("GROUP BY ALL is not supported; name the columns")
+    parts: list[list[tuple[str, ...]]] = []
+    for node in group.expressions:
+        match node:
+            case exp.GroupingSets():
+                parts.append([_columns(schema, item) for item in node.expressions])
+            case exp.Rollup():
+                columns = [_columns(schema, item) for item in node.expressions]
+                parts.append([sum(columns[:count], ()) for count in range(len(columns), -1, -1)])
+            case exp.Cube():
+                columns = [_columns(schema, item) for item in node.expressions]
+                parts.append([sum(chosen, ()) for chosen in _all_subsets(columns)])
+            case _:
+                parts.append([_columns(schema, node)])
+    sets = [tuple(dict.fromkeys(sum(choice, ()))) for choice in product(*parts)]
+    return list({frozenset(chosen): chosen for chosen in reversed(sets)}.values())[::-1]
+
+
+def _all_subsets(columns: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    for count in range(len(columns), -1, -1):
+        yield from combinations(columns, count)
+
+
+def _columns(schema: Schema, node: Any) -> tuple[str, ...]:
+    from sqlglot import exp
+
+    match node:
+        case exp.Column():
+            return (_attribute(schema, node),)
+        case exp.Paren():
+            return _columns(schema, node.this)
+        case exp.Tuple():
+            return tuple(name for item in node.expressions for name in _columns(schema, item))
+    raise WorkloadError(f"GROUP BY {node.sql()} is not supported; name the columns")
+
+
+def _conditions(schema: Schema, where: Any) -> dict[str, str]:
+    """For each attribute the condition on it; conditions on several attributes must be joined by AND."""
+    from sqlglot import exp
+
+    found: dict[str, list[str]] = {}
+    pending = [] if where is None else [where.this]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, exp.Paren):
+            pending.append(node.this)
+        elif isinstance(node, exp.And):
+            pending += [node.expression, node.this]
+        else:
+            if node.find(exp.Select) is not None:
+                raise WorkloadError(f"WHERE {node.sql()}: sub-queries are not supported")
+            names = {_attribute(schema, column) for column in node.find_all(exp.Column)}
+            if len(names) != 1:
+                raise WorkloadError(
+                    f"WHERE {node.sql()}: each condition must be about one attribute; join attributes by AND"
+                )
+            found.setdefault(names.pop(), []).append(node.sql())
+    joined = {name: " AND ".join(f"({text})" for text in texts) for name, texts in found.items()}
+    return {name: found[name][0] if len(found[name]) == 1 else text for name, text in joined.items()}
+
+
+def _attribute(schema: Schema, column: Any) -> str:
+    """The attribute that a column means: by its name, or by its name in another case where only one fits."""
+    name: str = column.name
+    if name in schema:
+        return name
+    close = [known for known in schema if known.lower() == name.lower()]
+    if len(close) != 1:
+        raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, schema)}")
+    return close[0]
