@@ -461,3 +461,10 @@ def test_an_interrupt_publishes_nothing(run, planned: Path, workplace: Path, mon
     monkeypatch.setattr(measure, "discrete_laplace", interrupt)
     assert run(*RELEASE, "--epsilon", "1").code not in (0, 2)
     assert everything(workplace) == before
+
+
+def test_another_separator_is_read_when_it_is_said(run, planned: Path, workplace: Path) -> None:
+    people = workplace / "people.csv"
+    people.write_bytes(people.read_bytes().replace(b",", b";"))
+    refused(run, workplace, [*RELEASE, "--epsilon", "1"], "another separator must be said (--delimiter)")
+    assert run(*RELEASE, "--epsilon", "1", "--delimiter", ";").code == 0

@@ -62,7 +62,10 @@ def test_the_mean_squared_z_of_1000_releases_is_one(people):
 def test_noise_that_is_5_percent_too_small_would_be_seen(people, monkeypatch):
     workload = hdmm.Workload(SCHEMA).add("table", sex=hdmm.Identity(), age=hdmm.Identity())
     plan = hdmm.select(workload, operators=[hdmm.baselines.Identity()])
-    smaller = lambda scale, count: noises.discrete_laplace(scale * Fraction(95, 100), count)  # noqa: E731
+
+    def smaller(scale: Fraction, count: int) -> np.ndarray:
+        return noises.discrete_laplace(scale * Fraction(95, 100), count)
+
     monkeypatch.setattr(measuring, "discrete_laplace", smaller)
     assert mean_squared_z(people, plan, "table", 1000) < 0.95
 

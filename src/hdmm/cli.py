@@ -92,6 +92,10 @@ def release_command(
         bool, typer.Option("--no-ledger", help="Spend without a ledger: you keep the account.")
     ] = False,
     format: Annotated[Literal["parquet", "csv"], typer.Option(help="The format of the tables.")] = "parquet",
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="What separates the fields, such as ';'; by default a comma, in .tsv files a tab."),
+    ] = None,
 ) -> None:
     """Measure the data once, with noise, and write every table with its margins of error."""
     if not no_ledger:
@@ -101,7 +105,7 @@ def release_command(
     budget = _budget(epsilon, delta, rho)
     loaded = Plan.load(plan)
     with _bar("counting records") as advance:
-        release(loaded, data, budget, ledger=None, out=output, format=format, on_progress=advance)
+        release(loaded, data, budget, ledger=None, out=output, format=format, delimiter=delimiter, on_progress=advance)
     typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
 
 

@@ -32,12 +32,14 @@ def release(
     ledger: _Unsaid | None = _UNSAID,
     out: str | Path | None = None,
     format: Literal["parquet", "csv"] = "parquet",
+    delimiter: str | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Release:
     """Measure the data once, with noise that gives the budget's privacy, and return consistent answers.
 
     Everything that can be refused is refused before the data is counted. ``ledger=None`` says that nobody keeps
-    account of what was spent on these data; with ``out`` the release is also written to a new directory.
+    account of what was spent on these data; with ``out`` the release is also written to a new directory. Fields of a
+    file are separated by commas, or by tabs where its name ends in .tsv or .tab, unless ``delimiter`` says otherwise.
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {type(plan).__name__} is not a plan; make one with hdmm.select(workload)")
@@ -56,9 +58,9 @@ def release(
     check_memory(plan.strategy, plan.workload.encoded)
     if out is not None:
         check_new(Path(out))
-    for product in plan.workload.products:  # all that needs no data comes first, so that nothing else can fail after it
+    for product in plan.workload.products:  # what needs no data comes first: after counting, only writing can fail
         plan.accuracy(product.name, budget)
-    source = open_source(data)
+    source = open_source(data, delimiter)
     source.columns_check(plan.workload.schema, plan.workload.schema.names)
     answers = measure(plan, source, noise, on_progress=on_progress)
     published = Release(plan, budget, tuple(answers))

@@ -274,3 +274,16 @@ def test_a_long_line_needs_no_more_memory_than_a_short_one(tmp_path: Path) -> No
     tracemalloc.stop()
     assert table.tolist() == [1, 0]
     assert peak < 20 << 20
+
+
+def test_a_path_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be a file: File name too long"):
+        open_source(tmp_path / ("n" * 300))
+
+
+def test_a_delimiter_is_for_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"sex;age\nF;1\n")
+    source = open_source(tmp_path / "a.csv", ";")
+    assert count(source, SEX_AND_AGE, [("sex",)])[0].tolist() == [1, 0]
+    with pytest.raises(DataError, match="goes with the path of a file"):
+        open_source(source, ";")

@@ -78,7 +78,11 @@ class CsvFile(Source):
             delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
             raise DataError(f"delimiter={delimiter!r}: expected one ASCII character, no quote, for example ',' or ';'")
-        if not path.exists():
+        try:
+            there = path.exists()
+        except OSError as error:
+            raise DataError(f"{path}: cannot be a file: {error.strerror}; check the path") from None
+        if not there:
             raise DataError(f"{path}: there is no such file; check the path")
         if path.is_dir():
             raise DataError(f"{path}: this is a directory; give the path of one CSV file")
@@ -111,7 +115,7 @@ class CsvFile(Source):
         # Nothing of the file goes into a message: without a header, its first line is a record.
         remedy = (
             f"the first line must be a header that names the attributes, separated by {self.delimiter!r}, exactly as "
-            "the schema does; the file must be UTF-8 text, with tabs only in .tsv and .tab files"
+            "the schema does; the file must be UTF-8 text, and another separator must be said (--delimiter)"
         )
         columns = header(line, ord(self.delimiter))
         if columns == [b""]:
@@ -174,10 +178,12 @@ def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
     yield b"\n" + held + b"\n"
 
 
-def open_source(data: str | Path | Source) -> Source:
+def open_source(data: str | Path | Source, delimiter: str | None = None) -> Source:
     """The source that a user means by a path or by a source."""
-    if isinstance(data, Source):
-        return data
     if isinstance(data, (str, Path)):
-        return CsvFile(data)
-    raise DataError(f"data: {type(data).__name__} is not supported; give the path of a CSV file")
+        return CsvFile(data, delimiter)
+    if not isinstance(data, Source):
+        raise DataError(f"data: {type(data).__name__} is not supported; give the path of a CSV file")
+    if delimiter is not None:
+        raise DataError(f"delimiter={delimiter!r}: goes with the path of a file; this source has its own")
+    return data

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from math import prod, sqrt
-from typing import Any, final
+from typing import Any, cast, final
 
 from hdmm import baselines
 from hdmm.bounds import svd_bound
@@ -100,7 +100,7 @@ def check_baselines() -> Iterator[Cell]:
 def _encoded(dataset: str | None, workload: str, domain: int | None) -> tuple[str, Encoded]:
     if dataset is None:
         assert domain is not None
-        return f"{workload} {domain}", workloads.one_d(workload, domain).encoded  # type: ignore[arg-type]
+        return f"{workload} {domain}", workloads.one_d(cast(workloads.OneD, workload), domain).encoded
     return f"{dataset} {workload}", _WORKLOADS[dataset, workload]().encoded
 
 
