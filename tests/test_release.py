@@ -36,7 +36,7 @@ def truth(people: Path, name: str) -> np.ndarray:
         counts["FM".index(sex), int(age), "ft".index(hispanic)] += 1
     encoded = WORKLOAD.encoded
     place = [product.name for product in WORKLOAD.products].index(name)
-    return encoded.kron(encoded.products[place]).apply(counts.reshape(-1))
+    return encoded.of(encoded.products[place]).apply(counts.reshape(-1))
 
 
 def mean_squared_z(people: Path, plan: hdmm.Plan, name: str, count: int) -> float:
@@ -184,7 +184,7 @@ def test_coarse_intervals_are_not_lost_to_rounding(operator, epsilon, people, mo
     counts = np.arange(15) * people + 7
     monkeypatch.setattr(measuring, "count", lambda source, schema, tables, **options: [counts] * len(tables))
     encoded = workload.encoded
-    true = encoded.kron(encoded.products[0]).apply(counts)
+    true = encoded.of(encoded.products[0]).apply(counts)
     tables = [
         hdmm.Release(
             plan,

@@ -18,7 +18,7 @@ from hdmm.errors import HdmmError
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.unit import Unit
 from hdmm.publish import release
-from hdmm.schema import Bins, Boolean, Integers, Listed, Schema
+from hdmm.schema import Bins, Boolean, Integers, Listed, Merged, Schema
 from hdmm.workload import (
     AllRange,
     Custom,
@@ -48,6 +48,7 @@ __all__ = [
     "Identity",
     "Integers",
     "Listed",
+    "Merged",
     "Permuted",
     "Plan",
     "Prefix",

@@ -58,7 +58,7 @@ def select(
 
     encoded = workload.encoded
     norm = NORM[noise]
-    bound = svd_bound(encoded.gram())
+    bound = svd_bound(encoded.compact.gram())
     best: tuple[float, Operator, Strategy] | None = None
     tried = []
     refused: TooLargeError | None = None

@@ -45,10 +45,10 @@ class Accuracy:
 
 def accuracy(strategy: Strategy, product: EncodedProduct, noise: Calibration, level: float = 0.95) -> Accuracy:
     """The standard error and the margin at that level of every answer to a product."""
-    types = tuple(strategy.row_types(product, axis, matrix) for axis, matrix in product.factors.items())
+    types = tuple(strategy.row_types(product, axis) for axis in product.axes)
     if not types:
         return Accuracy((), *_errors(strategy, product, (), noise, level))
-    others = prod(one.values.size for one in types[1:]) * types[0].values.shape[1]
+    others = prod(one.counts.size for one in types[1:]) * types[0].counts.shape[1] * types[0].values.shape[2]
     step = max(1, _ENTRIES // others)
     parts = [
         _errors(strategy, product, (types[0].some(slice(start, start + step)), *types[1:]), noise, level)

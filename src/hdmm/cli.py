@@ -17,7 +17,7 @@ import typer
 
 from hdmm import Budget, Plan, Progress, Spec, Unit, __version__, release, select
 from hdmm.errors import HdmmError, InputError
-from hdmm.texttable import count_text, text_table
+from hdmm.texttable import bytes_text, count_text, text_table
 
 app = typer.Typer(
     name="hdmm",
@@ -123,11 +123,33 @@ def demo(
 @app.command()
 def paper(
     check: Annotated[
-        Literal["baselines"],
-        typer.Option(help="baselines: the columns Identity, Baseline and SVDB of all four tables, cell by cell."),
-    ] = "baselines",
+        Literal["all", "workloads", "baselines"],
+        typer.Option(
+            help="workloads: the census workloads from SQL, compacted, and their sizes. "
+            "baselines: the columns Identity, Baseline and SVDB of all four tables, cell by cell."
+        ),
+    ] = "all",
 ) -> None:
     """Print our numbers beside those of the paper; exit code 1 if one differs in its printed digits."""
+    if check in ("all", "workloads"):
+        _check_workloads()
+    if check in ("all", "baselines"):
+        _check_baselines()
+
+
+def _check_workloads() -> None:
+    from hdmm.paper.sizes import check_sizes
+
+    for found in check_sizes():
+        typer.echo(
+            f"{found.workload}: {found.queries:,} queries on {found.cells:,} cells, from {found.statements:,} SQL "
+            f"statements to {found.products} products in {found.seconds:.1f} s"
+        )
+        rows = [[size.form, size.parts, bytes_text(size.ours), size.paper] for size in found.sizes]
+        typer.echo(text_table(["form", "parts", "size", "paper"], rows) + "\n")
+
+
+def _check_baselines() -> None:
     from hdmm.paper.check import check_baselines
 
     cells = list(check_baselines())

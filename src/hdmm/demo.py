@@ -143,6 +143,6 @@ def _truth(people: Path, workload: Workload) -> dict[str, NDArray[np.int64]]:
     codes = [schema[name].encode(column) for name, column in zip(schema, zip(*rows, strict=True), strict=True)]
     counts = np.bincount(np.ravel_multi_index(codes, schema.sizes), minlength=schema.cells)
     return {
-        product.name: encoded.kron(code).apply(counts)
+        product.name: encoded.of(code).apply(counts)
         for product, code in zip(workload.products, encoded.products, strict=True)
     }

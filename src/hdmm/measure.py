@@ -47,11 +47,13 @@ def measure(
     blocks = plan.strategy.blocks
     names = plan.workload.schema.names
     tables = [tuple(names[axis] for axis in block.axes) for block in blocks]
-    caps = [_cap(block) for block in blocks]
-    counts = count(source, plan.workload.schema, tables, cap=min(caps), on_progress=on_progress)
+    distinct = list(dict.fromkeys(tables))
+    cap = min(_cap(block) for block in blocks)
+    counts = count(source, plan.workload.schema, distinct, cap=cap, on_progress=on_progress)
+    found = dict(zip(distinct, counts, strict=True))
     return [
-        _add_noise(exact_answers(block, table), scale)
-        for block, table, scale in zip(blocks, counts, noise.scales, strict=True)
+        _add_noise(exact_answers(block, found[table]), scale)
+        for block, table, scale in zip(blocks, tables, noise.scales, strict=True)
     ]
 
 

@@ -6,7 +6,7 @@ import os
 
 from hdmm.errors import TooLargeError
 from hdmm.strategy import Strategy
-from hdmm.texttable import count_text
+from hdmm.texttable import bytes_text, count_text
 from hdmm.workload import Encoded
 
 _PER_CELL = 8 * 4
@@ -23,14 +23,14 @@ def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None
         largest = max(strategy.blocks, key=lambda block: block.cells)
         raise TooLargeError(
             f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
-            f"({_size(cells * _PER_CELL)} in all); the limit is {_size(limit)}, about "
+            f"({bytes_text(cells * _PER_CELL)} in all); the limit is {bytes_text(limit)}, about "
             f"{count_text(limit // _PER_CELL)} cells: ask for products of fewer attributes, or declare coarser domains"
         )
     answers = max(product.queries for product in workload.products)
     if answers * _PER_ANSWER > limit:
         raise TooLargeError(
-            f"one product has {count_text(answers)} answers ({_size(answers * _PER_ANSWER)}); the limit is "
-            f"{_size(limit)}, about {count_text(limit // _PER_ANSWER)} answers: ask for smaller products"
+            f"one product has {count_text(answers)} answers ({bytes_text(answers * _PER_ANSWER)}); the limit is "
+            f"{bytes_text(limit)}, about {count_text(limit // _PER_ANSWER)} answers: ask for smaller products"
         )
 
 
@@ -41,9 +41,3 @@ def physical_memory() -> int:
     except (AttributeError, ValueError, OSError):
         return 8 << 30
 
-
-def _size(count: int) -> str:
-    for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB")):
-        if count < 1024 ** (power + 1):
-            return f"{count / 1024**power:.3g} {unit}"
-    return f"{count_text(count >> 50)} PiB"

@@ -29,6 +29,14 @@ def count_text(count: int) -> str:
     return f"{count:,}" if len(digits) <= 15 else f"{digits[0]}.{digits[1]}e{len(digits) - 1}"
 
 
+def bytes_text(count: int) -> str:
+    """A number of bytes for people to read."""
+    for power, unit in enumerate(("B", "KB", "MB", "GB", "TB")):
+        if count < 1000 ** (power + 1):
+            return f"{count / 1000**power:.3g} {unit}"
+    return f"{count_text(count // 10**15)} PB"
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return ""

@@ -27,7 +27,7 @@ def estimators(strategy: Strategy, workload: Workload, noise: list[float]) -> li
         return [whole[start:end] for start, end in pairwise(ends)]
     spread = np.sqrt(np.repeat(noise, [len(block) for block in blocks]))
     inverse = np.linalg.pinv(np.vstack(blocks) / spread[:, None]) / spread
-    return [workload.encoded.kron(product).dense() @ inverse for product in workload.encoded.products]
+    return [workload.encoded.of(product).dense() @ inverse for product in workload.encoded.products]
 
 
 def test_answers_are_least_squares(strategy: Strategy, workload: Workload):
@@ -43,7 +43,7 @@ def test_answers_are_unbiased(strategy: Strategy, workload: Workload):
     x = np.random.default_rng(2).integers(0, 100, prod(encoded.sizes))
     state = strategy.reconstruct([block @ x for block in dense_blocks(strategy, encoded)], noise)
     for product in encoded.products:
-        np.testing.assert_allclose(strategy.answer(product, state), encoded.kron(product).dense() @ x, atol=1e-8)
+        np.testing.assert_allclose(strategy.answer(product, state), encoded.of(product).dense() @ x, atol=1e-8)
 
 
 def test_the_squared_error_is_the_sum_of_all_variances(strategy: Strategy, workload: Workload):
@@ -58,7 +58,7 @@ def test_the_coefficients_of_every_answer_are_its_row_of_the_estimator(strategy:
     noise = noise_of(strategy)
     owner = np.repeat(np.arange(len(strategy.blocks)), [block.queries for block in strategy.blocks])
     for product, estimator in zip(workload.encoded.products, estimators(strategy, workload, noise), strict=True):
-        types = [strategy.row_types(product, axis, matrix) for axis, matrix in product.factors.items()]
+        types = [strategy.row_types(product, axis) for axis in product.axes]
         expected = np.stack([(estimator[:, owner == b] ** power).sum(axis=1) for b in range(len(strategy.blocks))])
         found = np.zeros(expected.shape)
         for one in strategy.coefficients(product, types, noise):

@@ -8,14 +8,16 @@ from hdmm import matrix
 from hdmm.matrix import (
     AllRange,
     Complement,
+    Condition,
     Dense,
+    Filtered,
     Identity,
     Kron,
     Matrix,
     Prefix,
+    Restricted,
     Select,
     Stack,
-    Sum,
     Total,
     Width,
 )
@@ -30,6 +32,9 @@ from hdmm.workload import Total as Sum_
 _RNG = np.random.default_rng(7)
 _INTEGERS = _RNG.integers(-3, 4, (3, 5))
 _REALS = _RNG.normal(size=(2, 4))
+
+_OR = Condition.of(np.array([[0, 1], [1, 1]], bool), {0: np.array([0, 1, 1]), 1: np.array([1, 0])})
+_XOR = Condition.of(np.array([[0, 1], [1, 0]], bool), {0: np.array([0, 1, 1]), 1: np.array([1, 0, 1, 0])})
 
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),
@@ -54,8 +59,10 @@ MATRICES: dict[str, Matrix] = {
     "kron of shrinking factors": Kron([Total(3), Dense(_INTEGERS), Width(4, 3)]),
     "union of products": Stack([Kron([Prefix(3), Total(2)]), Kron([Total(3), Identity(2)])], [2, 1]),
     "union with complements": Stack([Kron([Complement(Identity(3)), Total(2)]), Kron([AllRange(3), Identity(2)])]),
-    "signed sum": Sum([Kron([Prefix(3), Identity(2)]), Kron([Identity(3), Prefix(2)])], [1, -1]),
-    "disjunction": Sum([Kron([Total(3), Dense([[1, 0]])]), Kron([Dense([[0, 1, 1]]), Dense([[0, 1]])])], [1, 1]),
+    "restricted ranges": Restricted(AllRange(4), np.array([True, False, True, True])),
+    "disjunction": Filtered(Kron([Prefix(3), Total(2)]), _OR),
+    "disjoint boxes": Filtered(Kron([Total(3), Dense(_REALS), Identity(2)]), _XOR),
+    "union with a disjunction": Stack([Kron([Prefix(3), Total(2)]), Filtered(Kron([Identity(3), Total(2)]), _OR)]),
 }
 
 SCHEMA = Schema(a=range(2), b=range(3), c=range(4))
@@ -65,6 +72,8 @@ WORKLOAD = (
     .add("ranges", b=Ranges(), c=Each() | Sum_(), weight=2)
     .add("reals", c=Custom([[1, 0, 0.5, -1]]))
     .add("condition", a=Where("a = 1"), c=Upto())
+    .add("either", b=Each(), where="a = 1 OR b >= 1")
+    .add("exactly one", b=Upto(), c=Each(), where="(b = 1 AND NOT c > 1) OR (NOT b = 1 AND c > 1)", weight=3)
     .add("total")
 )
 
@@ -95,7 +104,7 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
     "direct": (
         DirectStrategy(
             SCHEMA.sizes,
-            tuple(Block(p.axes, tuple(p.factors.values()), p.weight) for p in _WHOLE.encoded.products),
+            tuple(Block(p.axes, tuple(p.factors.values()), p.weight, p.condition) for p in _WHOLE.encoded.products),
         ),
         _WHOLE,
     ),
@@ -107,5 +116,6 @@ def dense_blocks(strategy: Strategy, encoded: Encoded) -> list[np.ndarray]:
     full = []
     for block in strategy.blocks:
         factors = dict(zip(block.axes, block.factors, strict=True))
-        full.append(Kron(factors.get(axis) or Total(size) for axis, size in enumerate(encoded.sizes)).dense())
+        rows = Kron(factors.get(axis) or Total(size) for axis, size in enumerate(encoded.sizes)).dense()
+        full.append(rows if block.condition is None else rows * block.condition.dense(encoded.sizes))
     return full

@@ -35,7 +35,7 @@ def test_ex_groupby_is_a_product():
 
 def test_thm_kron_sens_norms_multiply():
     encoded = Workload(Schema(a=range(4), b=range(6))).add("w", a=Prefix(), b=AllRange()).encoded
-    kron = encoded.kron(encoded.products[0])
+    kron = encoded.of(encoded.products[0])
     assert kron.norm_power(1) == 4 * 12
     assert kron.norm_power(2) == 4 * 12
 
@@ -43,7 +43,7 @@ def test_thm_kron_sens_norms_multiply():
 def test_thm_implicit_a_product_of_predicate_sets_is_a_kronecker_product():
     encoded = Workload(Schema(a=range(3), b=range(4))).add("w", a=Prefix(), b=AllRange()).encoded
     expected = np.kron(np.tril(np.ones((3, 3))), encoded.products[0].factors[1].dense())
-    np.testing.assert_array_equal(encoded.kron(encoded.products[0]).dense(), expected)
+    np.testing.assert_array_equal(encoded.of(encoded.products[0]).dense(), expected)
 
 
 def test_thm_err_decomp_the_error_of_a_product_factorises():

@@ -14,7 +14,6 @@ from hdmm.accuracy import Accuracy, accuracy
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError
 from hdmm.matrix import Gram
-from hdmm.matrix.gram import Term
 from hdmm.operators.base import loss
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate, unit_variance
@@ -60,7 +59,7 @@ class Plan:
 
     @cached_property
     def _bound(self) -> float | None:
-        return svd_bound(self.workload.encoded.gram())
+        return svd_bound(self.workload.encoded.compact.gram())
 
     @property
     def certificate(self) -> float | None:
@@ -129,7 +128,7 @@ class Plan:
         rows = []
         for product, code in zip(self.workload.products, encoded.products, strict=True):
             predicted = self.accuracy(product.name, budget)
-            bound = svd_bound(Gram(encoded.sizes, (Term(1.0, code.grams),)))
+            bound = svd_bound(Gram(encoded.sizes, code.terms))
             rows.append(
                 {
                     "product": product.name,

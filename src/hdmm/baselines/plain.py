@@ -17,5 +17,5 @@ class Plain(Operator):
     """Measure every product as it is asked, with noise for all of them together; weights become shares."""
 
     def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
-        blocks = tuple(Block(p.axes, tuple(p.factors.values()), p.weight) for p in workload.products)
+        blocks = tuple(Block(p.axes, tuple(p.factors.values()), p.weight, p.condition) for p in workload.products)
         return DirectStrategy(workload.sizes, blocks)

@@ -53,7 +53,7 @@ class Source(ABC):
 
     @abstractmethod
     def columns_check(self, schema: Schema, names: Sequence[str]) -> None:
-        """Refuse a source that does not have exactly one column for each of the attributes."""
+        """Refuse a source that does not have each column of the attributes (``Domain.columns``) exactly once."""
 
     @abstractmethod
     def chunks(self, schema: Schema, names: Sequence[str]) -> Iterator[Chunk]:
@@ -120,25 +120,31 @@ class CsvFile(Source):
         columns = header(line, ord(self.delimiter))
         if columns == [b""]:
             raise DataError(f"{self.path}: there is no header; {remedy}")
-        places = {name: [at for at, column in enumerate(columns) if column == name.encode()] for name in names}
-        missing = ", ".join(repr(name) for name in places if not places[name])
+        owners = {column: name for name in names for column in schema[name].columns(name)}
+        places = {name: [at for at, column in enumerate(columns) if column == name.encode()] for name in owners}
+        missing = ", ".join(_shown(name, owners[name]) for name in places if not places[name])
         if missing:
             raise DataError(f"{self.path}: there is no column for {missing}; {remedy}")
-        repeated = ", ".join(repr(name) for name in places if len(places[name]) > 1)
+        repeated = ", ".join(_shown(name, owners[name]) for name in places if len(places[name]) > 1)
         if repeated:
             raise DataError(f"{self.path}: there is more than one column for {repeated}; keep one of each name")
-        wanted = {name: (place, schema[name]) for name, (place,) in places.items()}
-        return _Layout(ord(self.delimiter), len(columns), wanted)
+        wanted = {name: [places[column][0] for column in schema[name].columns(name)] for name in names}
+        return _Layout(ord(self.delimiter), len(columns), {name: schema[name] for name in names}, wanted)
+
+
+def _shown(column: str, attribute: str) -> str:
+    return repr(column) if column == attribute else f"{column!r} (a part of {attribute!r})"
 
 
 @final
 @dataclass(frozen=True)
 class _Layout:
-    """How the lines of one file are read: the number of fields, and the place and domain of those that are wanted."""
+    """How the lines of one file are read: the number of fields, the attributes, and the places of their columns."""
 
     delimiter: int
     width: int
-    wanted: Mapping[str, tuple[int, Domain]]
+    attributes: Mapping[str, Domain]
+    places: Mapping[str, Sequence[int]]
 
     def decode(self, lines: bytes) -> Records:
         data = lines + PADDING
@@ -147,11 +153,14 @@ class _Layout:
         first = records(block, marks, self.width)
         quoted = b'"' in lines
         codes = {}
-        for name, (place, domain) in self.wanted.items():
-            texts, which = distinct(data, marks[first + place] + 1, marks[first + (place + 1)])
-            if quoted:  # otherwise there is only trimming to do, which the domain does itself
-                texts = [unquote(text) for text in texts]
-            codes[name] = domain.encode(texts).astype(np.min_scalar_type(-domain.size))[which]
+        for name, attribute in self.attributes.items():
+            columns = []
+            for place, domain in zip(self.places[name], attribute.columns(name).values(), strict=True):
+                texts, which = distinct(data, marks[first + place] + 1, marks[first + (place + 1)])
+                if quoted:  # otherwise there is only trimming to do, which the domain does itself
+                    texts = [unquote(text) for text in texts]
+                columns.append(domain.encode(texts).astype(np.min_scalar_type(-domain.size))[which])
+            codes[name] = attribute.combine(columns).astype(np.min_scalar_type(-attribute.size), copy=False)
         return Records(len(first), codes)
 
 

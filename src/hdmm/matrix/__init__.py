@@ -1,8 +1,9 @@
 """Implicit matrices: known by what they do to vectors, never by their entries. No privacy and no schema here."""
 
 from hdmm.matrix.base import DENSE_LIMIT, Array, Matrix, Norm, Number
-from hdmm.matrix.cells import Complement, Select
-from hdmm.matrix.compose import Kron, Stack, Sum
+from hdmm.matrix.cells import Complement, Restricted, Select
+from hdmm.matrix.compose import Filtered, Kron, Stack
+from hdmm.matrix.condition import Condition
 from hdmm.matrix.factors import Factor
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import LARGEST, AllRange, Dense, Identity, Prefix, Total, Width
@@ -14,8 +15,10 @@ __all__ = [
     "AllRange",
     "Array",
     "Complement",
+    "Condition",
     "Dense",
     "Factor",
+    "Filtered",
     "Gram",
     "Identity",
     "Kron",
@@ -24,9 +27,9 @@ __all__ = [
     "Norm",
     "Number",
     "Prefix",
+    "Restricted",
     "Select",
     "Stack",
-    "Sum",
     "Total",
     "Width",
     "marginal_matrix",

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
-from hdmm.matrix.factors import ComplementGram, SelectedGram
+from hdmm.matrix.factors import ComplementGram, RestrictedGram, SelectedGram
 from hdmm.matrix.gram import Gram
 
 
@@ -60,6 +60,54 @@ class Select(Matrix):
         rows = np.zeros((len(index), self.n), self.dtype)
         rows[:, self.columns] = self.inner.rows(index)
         return rows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Restricted(Matrix):
+    """A matrix that sees only some of its cells: the other columns are zero."""
+
+    inner: Matrix
+    mask: Array
+
+    def __post_init__(self) -> None:
+        mask = np.array(self.mask, bool)
+        if mask.shape != (self.inner.shape[1],):
+            raise ValueError("a mask says for every cell whether it is seen")
+        mask.flags.writeable = False
+        object.__setattr__(self, "mask", mask)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.inner.dtype
+
+    def apply(self, x: Array) -> Array:
+        return self.inner.apply(self._along(x) * x)
+
+    def apply_t(self, y: Array) -> Array:
+        product: Array = self.inner.apply_t(y)
+        product = self._along(product) * product
+        return product
+
+    def gram(self) -> Gram:
+        return Gram.of(RestrictedGram(self.inner.gram().factor(), self.mask, self.mask))
+
+    def power(self, p: Norm) -> Restricted:
+        return Restricted(self.inner.power(p), self.mask)
+
+    def norm_power(self, p: Norm) -> Number:
+        return exact(self.column_norms(p).max())
+
+    def rows(self, index: Array) -> Array:
+        rows: Array = self.inner.rows(index) * self.mask
+        return rows
+
+    def _along(self, x: Array) -> Array:
+        return self.mask.reshape(-1, *[1] * (x.ndim - 1))
 
 
 @final

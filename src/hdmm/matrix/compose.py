@@ -1,20 +1,25 @@
-"""Matrices made of matrices: Kronecker products, stacks and signed sums."""
+"""Matrices made of matrices: Kronecker products, stacks, and products under a condition across attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import product as product_pairs
 from math import prod
 from typing import Any, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
-from hdmm.matrix.factors import DenseGram
+from hdmm.errors import TooLargeError
+from hdmm.matrix.base import DENSE_LIMIT, Array, Matrix, Norm, Number, exact
+from hdmm.matrix.cells import Restricted
+from hdmm.matrix.condition import Condition
+from hdmm.matrix.factors import Factor, RestrictedGram
 from hdmm.matrix.gram import Gram, Term
 from hdmm.matrix.kronecker import Step, kron_apply
-from hdmm.matrix.leaf import Dense, Identity
+from hdmm.matrix.leaf import Dense, Identity, Total
 from hdmm.matrix.norms import stacked_norm
 
 ENUMERABLE = 1 << 24
@@ -134,58 +139,86 @@ class Stack(Matrix):
 
 
 @final
-@dataclass(frozen=True)
-class Sum(Matrix):
-    """A signed sum of Kronecker products of the same shape: disjunctions and negations across attributes."""
+@dataclass(frozen=True, eq=False)
+class Filtered(Matrix):
+    """A Kronecker product that counts only the records that satisfy a condition across its attributes.
 
-    parts: tuple[Kron, ...]
-    coefficients: tuple[Number, ...]
+    The condition's axes are the factors' places. Its products cost one product of the Kronecker product; its Gram is
+    the sum over all pairs of the condition's terms.
+    """
 
-    def __init__(self, parts: Sequence[Kron], coefficients: Sequence[Number]) -> None:
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "coefficients", tuple(coefficients))
-        if not self.parts or len(self.parts) != len(self.coefficients):
-            raise ValueError("a sum needs at least one part, and one coefficient for each")
-        if len({(part.shape, part.sizes) for part in self.parts}) != 1:
-            raise ValueError("the parts of a sum must have the same shape and the same attributes")
+    inner: Kron
+    condition: Condition
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.parts[0].shape
+        return self.inner.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.result_type(*[part.dtype for part in self.parts], *[_kind(c) for c in self.coefficients])
+        return self.inner.dtype
 
     def apply(self, x: Array) -> Array:
-        return _add(_times(c, part.apply(x)) for c, part in zip(self.coefficients, self.parts, strict=True))
+        return self.inner.apply(self._along(x) * x)
 
     def apply_t(self, y: Array) -> Array:
-        return _add(_times(c, part.apply_t(y)) for c, part in zip(self.coefficients, self.parts, strict=True))
+        product = self.inner.apply_t(y)
+        filtered: Array = self._along(product) * product
+        return filtered
 
     def gram(self) -> Gram:
-        terms = []
-        for c, left in zip(self.coefficients, self.parts, strict=True):
-            for e, right in zip(self.coefficients, self.parts, strict=True):
-                factors = {
-                    axis: _cross(a, b) for axis, (a, b) in enumerate(zip(left.factors, right.factors, strict=True))
-                }
-                terms.append(Term(float(c) * float(e), factors))
-        return Gram(self.parts[0].sizes, tuple(terms))
+        grams = {axis: factor.gram().factor() for axis, factor in enumerate(self.inner.factors)}
+        return Gram(self.inner.sizes, filtered_terms(grams, self.condition))
 
-    def power(self, p: Norm) -> Matrix:
-        return Dense(self.dense()).power(p)
+    def power(self, p: Norm) -> Filtered:
+        return Filtered(self.inner.power(p), self.condition)
 
     def norm_power(self, p: Norm) -> Number:
-        if self.shape[0] * self.shape[1] <= ENUMERABLE:
-            return exact(self.column_norms(p).max())
-        # ‖a + b‖₁ ≤ ‖a‖₁ + ‖b‖₁, and ‖Σ c_k a_k‖² ≤ (Σ |c_k|)(Σ |c_k| ‖a_k‖²).
-        sizes = [_absolute(c) for c in self.coefficients]
-        bound = _total(c * part.norm_power(p) for c, part in zip(sizes, self.parts, strict=True))
-        return bound if p == 1 else bound * _total(sizes)
+        found = stacked_norm(self.parts(), [term.coefficient for term in self.condition.terms], p)
+        return self.inner.norm_power(p) if found is None else found
 
     def rows(self, index: Array) -> Array:
-        return _add(_times(c, part.rows(index)) for c, part in zip(self.coefficients, self.parts, strict=True))
+        rows: Array = self.inner.rows(index) * self._holds
+        return rows
+
+    def parts(self) -> list[list[Matrix]]:
+        """The factors of each term of the sum."""
+        return [
+            [restricted(factor, term.masks.get(axis)) for axis, factor in enumerate(self.inner.factors)]
+            for term in self.condition.terms
+        ]
+
+    @cached_property
+    def _holds(self) -> Array:
+        if self.shape[1] > DENSE_LIMIT:
+            raise TooLargeError(f"a condition over {self.shape[1]} cells exceeds the limit of {DENSE_LIMIT}")
+        return self.condition.dense(self.inner.sizes)
+
+    def _along(self, x: Array) -> Array:
+        return self._holds.reshape(-1, *[1] * (x.ndim - 1))
+
+
+def filtered_terms(grams: Mapping[int, Factor], condition: Condition) -> tuple[Term, ...]:
+    """The Gram of a filtered product from the Grams of its factors: a term for each pair of the condition's terms."""
+    terms = []
+    for left, right in product_pairs(condition.terms, repeat=2):
+        factors = {}
+        for axis, gram in grams.items():
+            one, other = left.masks.get(axis), right.masks.get(axis)
+            if one is None and other is None:
+                factors[axis] = gram
+            else:
+                whole = np.ones(gram.size, bool)
+                factors[axis] = RestrictedGram(gram, whole if one is None else one, whole if other is None else other)
+        terms.append(Term(float(left.coefficient * right.coefficient), factors))
+    return tuple(terms)
+
+
+def restricted(factor: Matrix, mask: Array | None) -> Matrix:
+    """A matrix that sees only the cells of a mask, or all without one."""
+    if mask is None:
+        return factor
+    return Dense(mask[None].astype(np.int64)) if isinstance(factor, Total) else Restricted(factor, mask)
 
 
 def _step(factor: Matrix) -> Step:
@@ -199,10 +232,6 @@ def _transposed_step(factor: Matrix) -> Step:
     if isinstance(factor, Identity):
         return Step(columns, rows, None)
     return Step(columns, rows, factor.apply_t, factor.array.T if isinstance(factor, Dense) else None)
-
-
-def _cross(left: Matrix, right: Matrix) -> DenseGram:
-    return DenseGram(left.apply_t(right.dense()).astype(float))
 
 
 def _absolute(value: Number) -> Number:
@@ -225,11 +254,3 @@ def _times(weight: Number, array: Array) -> Array:
         return array
     product: Array = (float(weight) if isinstance(weight, Fraction) else weight) * array
     return product
-
-
-def _add(arrays: Iterable[Array]) -> Array:
-    first, *others = arrays
-    total = first.copy()
-    for array in others:
-        total = total + array
-    return total

@@ -233,6 +233,32 @@ class SelectedGram(Factor):
 
 @final
 @dataclass(frozen=True, eq=False)
+class RestrictedGram(Factor):
+    """diag(a)·G·diag(b): the cross-Gram of a matrix restricted to two sets of cells, symmetric only if they agree."""
+
+    inner: Factor
+    left: Array
+    right: Array
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def apply(self, x: Array) -> Array:
+        shape = (-1, *[1] * (x.ndim - 1))
+        product: Array = self.left.reshape(shape) * self.inner.apply(self.right.reshape(shape) * x)
+        return product
+
+    def diagonal(self) -> Array:
+        diagonal: Array = self.left * self.right * self.inner.diagonal()
+        return diagonal
+
+    def total(self) -> float:
+        return float(self.left @ self.inner.apply(self.right.astype(float)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class ComplementGram(Factor):
     """The Gram of one minus a matrix of zeros and ones, from its Gram, its rows and its column sums."""
 

@@ -1,8 +1,8 @@
 """The exact largest column norm of a stack of Kronecker products, without enumerating its columns.
 
 Cells of an attribute whose norms agree in every part are one class, and a class that another one equals or exceeds in
-every part cannot hold the maximum. What is left is usually a handful of classes per attribute, over which the maximum
-is taken exactly.
+every part cannot hold the maximum (in parts of negative weight: equals or falls below). What is left is usually a
+handful of classes per attribute, over which the maximum is taken exactly.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ def stacked_norm(parts: Sequence[Sequence[Matrix]], weights: Sequence[Number], p
     for axis in range(len(parts[0])):
         distinct: dict[int, int] = {}
         vectors: list[Array] = []
+        signs: list[set[bool]] = []
         place = []
-        for part in parts:
+        for part, weight in zip(parts, weights, strict=True):
             factor = part[axis]
             if id(factor) not in distinct:
                 distinct[id(factor)] = len(vectors)
                 vectors.append(factor.column_norms(p))
+                signs.append(set())
             place.append(distinct[id(factor)])
-        norms.append(_undominated(np.stack(vectors)))
+            signs[place[-1]].add(weight < 0)
+        norms.append(_undominated(np.stack(vectors), signs))
         places.append(place)
     if prod(norm.shape[1] for norm in norms) > _LIMIT:
         return None
@@ -52,14 +55,16 @@ def stacked_norm(parts: Sequence[Sequence[Matrix]], weights: Sequence[Number], p
     return result.numerator if result.denominator == 1 else result
 
 
-def _undominated(vectors: Array) -> Array:
-    """The distinct columns that no other column equals or exceeds everywhere."""
+def _undominated(vectors: Array, signs: Sequence[set[bool]]) -> Array:
+    """The distinct columns that no other one equals or exceeds everywhere; where it counts negatively, falls below."""
     classes = np.unique(vectors, axis=1)
     if classes.shape[1] > 2048:
         return classes
-    order = np.argsort(-classes.sum(axis=0), kind="stable")
+    signed = [-row if negative else row for row, both in zip(classes, signs, strict=True) for negative in both]
+    gains = np.stack(signed)
+    order = np.argsort(-gains.sum(axis=0), kind="stable")
     kept: list[int] = []
     for column in order:
-        if not any((classes[:, other] >= classes[:, column]).all() for other in kept):
+        if not any((gains[:, other] >= gains[:, column]).all() for other in kept):
             kept.append(int(column))
     return classes[:, kept]

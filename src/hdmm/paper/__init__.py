@@ -1,6 +1,6 @@
 """The paper's experiments: its workloads as functions, its tables as data, and checks of what it prints."""
 
-from hdmm.paper.census import sf1, sf1_plus
+from hdmm.paper.census import sf1, sf1_plus, sf1_plus_sql, sf1_sql
 from hdmm.paper.workloads import (
     adult_marginals,
     adult_prefix,
@@ -21,4 +21,6 @@ __all__ = [
     "one_d",
     "sf1",
     "sf1_plus",
+    "sf1_plus_sql",
+    "sf1_sql",
 ]

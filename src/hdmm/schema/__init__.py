@@ -8,10 +8,25 @@ from typing import final
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
-from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, writable
+from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, is_name, writable
 from hdmm.schema.kinds import Boolean, Integers, Listed, as_domain
+from hdmm.schema.levels import Level
+from hdmm.schema.merged import Merged
 
-__all__ = ["OUTSIDE", "Bins", "Boolean", "Codes", "Comparison", "Domain", "Integers", "Listed", "Schema", "writable"]
+__all__ = [
+    "OUTSIDE",
+    "Bins",
+    "Boolean",
+    "Codes",
+    "Comparison",
+    "Domain",
+    "Integers",
+    "Level",
+    "Listed",
+    "Merged",
+    "Schema",
+    "writable",
+]
 
 _RESERVED = ("answer", "stderr", "low", "high")
 
@@ -39,7 +54,7 @@ class Schema(Mapping[str, Domain]):
             raise SchemaError("a schema needs at least one attribute, for example Schema(age=range(115))")
         self._domains: dict[str, Domain] = {}
         for name, domain in given.items():
-            if not isinstance(name, str) or not name or name != name.strip() or not _header(name):
+            if not is_name(name):
                 raise SchemaError(f"attribute {name!r}: a name is a column's header: text on one line, without quotes")
             if name in _RESERVED:
                 raise SchemaError(f"attribute {name!r}: the name is taken by a column of every answer table; rename it")
@@ -47,6 +62,20 @@ class Schema(Mapping[str, Domain]):
                 self._domains[name] = as_domain(domain)
             except SchemaError as error:
                 raise SchemaError(f"attribute {name!r}: {error}") from None
+        self._places: dict[str, tuple[str, str | None]] = {name: (name, None) for name in self._domains}
+        for name, domain in self._domains.items():
+            self._place_levels(name, domain)
+
+    def _place_levels(self, name: str, domain: Domain) -> None:
+        for level in domain.levels:
+            if level in self._places:
+                owner, other = self._places[level]
+                taken = f"attribute {owner!r}" if other is None else _named(other, owner, self._domains[owner])
+                raise SchemaError(
+                    f"{_named(level, name, domain)} has the name of {taken}; "
+                    "attributes, their parts and their levels need names of their own, so rename one"
+                )
+            self._places[level] = (name, level)
 
     def __getitem__(self, name: str) -> Domain:
         return self._domains[name]
@@ -87,6 +116,20 @@ class Schema(Mapping[str, Domain]):
             raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._domains)}")
         return self.names.index(name)
 
+    def resolve(self, name: str) -> tuple[str, str | None]:
+        """The attribute that a name means, and which of its levels or parts, if one; case matters only in doubt.
 
-def _header(name: str) -> bool:
-    return writable(name) and not any(mark in name for mark in '\n\r\0"')
+        >>> Schema(county=Listed(["001", "003"], levels={"state": {"CA": ["001", "003"]}})).resolve("State")
+        ('county', 'state')
+        """
+        if name in self._places:
+            return self._places[name]
+        close = [place for known, place in self._places.items() if known.lower() == name.lower()]
+        if len(close) != 1:
+            raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._places)}")
+        return close[0]
+
+
+def _named(level: str, name: str, domain: Domain) -> str:
+    kind = "part" if isinstance(domain, Merged) and level in domain.parts else "level"
+    return f"{kind} {level!r} of attribute {name!r}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number_of
+from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.text import floors
 
 
@@ -27,7 +28,13 @@ class Bins(Domain):
     _scaled: NDArray[np.int64] = field(init=False, repr=False, compare=False)
 
     def __init__(
-        self, edges: Iterable[object], *, closed: bool = False, other: bool = False, missing: bool = False
+        self,
+        edges: Iterable[object],
+        *,
+        closed: bool = False,
+        other: bool = False,
+        missing: bool = False,
+        levels: Groups | None = None,
     ) -> None:
         numbers = tuple(_edge(edge) for edge in edges)
         if len(numbers) < 2:
@@ -46,6 +53,7 @@ class Bins(Domain):
         object.__setattr__(
             self, "_scaled", np.array([int(number.scaleb(decimals, EXACT)) for number in numbers], np.int64)
         )
+        object.__setattr__(self, "levels", read_levels(self, levels))
 
     @property
     def declared(self) -> int:

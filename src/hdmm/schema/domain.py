@@ -1,22 +1,26 @@
 """What every kind of attribute is: a finite, ordered, declared domain that maps every text to a cell or to "outside".
 
 A domain has its declared cells in order, then optionally the cell "other" (any text that is no declared value) and the
-cell "missing" (an empty field). Codes are positions in that order; −1 is "outside".
+cell "missing" (an empty field). Codes are positions in that order; −1 is "outside". Levels of a domain are coarser
+domains over the same cells.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import WorkloadError
 from hdmm.schema.text import BLANKS, DECIMAL
+
+if TYPE_CHECKING:
+    from hdmm.schema.levels import Level
 
 Comparison = Literal["=", "<>", "<", "<=", ">", ">="]
 Codes = NDArray[np.int64]
@@ -42,6 +46,7 @@ class Domain(ABC):
 
     other: bool = False
     missing: bool = False
+    levels: Mapping[str, Level] = field(init=False, repr=False)
 
     @property
     @abstractmethod
@@ -64,6 +69,15 @@ class Domain(ABC):
     def size(self) -> int:
         """How many cells there are in all."""
         return self.declared + self.other + self.missing
+
+    def columns(self, name: str) -> Mapping[str, Domain]:
+        """The columns that an attribute of this name is read from, and the domain of each."""
+        return {name: self}
+
+    def combine(self, codes: Sequence[NDArray[np.signedinteger]]) -> NDArray[np.signedinteger]:
+        """The codes of records from their codes in each of the columns; −1 where any of them is −1."""
+        (only,) = codes
+        return only
 
     def labels(self) -> list[Any]:
         """The label of every cell: the value, or its text where "other" or "missing" stand beside it."""
@@ -115,6 +129,13 @@ class Domain(ABC):
 def writable(text: str) -> bool:
     """Whether a text can stand in a file at all: lone surrogates cannot."""
     return not any("\ud800" <= mark <= "\udfff" for mark in text)
+
+
+def is_name(name: object) -> bool:
+    """Whether an attribute, a part or a level may be called so: as a column's header, on one line, without quotes."""
+    if not isinstance(name, str) or not name or name != name.strip():
+        return False
+    return writable(name) and not any(mark in name for mark in '\n\r\0"')
 
 
 def number_of(text: str) -> Decimal:

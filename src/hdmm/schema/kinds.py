@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.domain import BLANK_TEXT, COMPARE, EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, writable
+from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.text import floors
 
 _TRUE = (b"true", b"t", b"yes", b"1")
@@ -26,7 +27,9 @@ class Listed(Domain):
     values: tuple[str, ...]
     _codes: dict[bytes, int] = field(init=False, repr=False, compare=False)
 
-    def __init__(self, values: Iterable[object], *, other: bool = False, missing: bool = False) -> None:
+    def __init__(
+        self, values: Iterable[object], *, other: bool = False, missing: bool = False, levels: Groups | None = None
+    ) -> None:
         texts = tuple(str(value).strip(BLANK_TEXT) for value in values)
         if not texts:
             raise SchemaError("values=[]: an attribute needs at least one value; list them, for example ['F', 'M']")
@@ -44,6 +47,7 @@ class Listed(Domain):
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "_codes", {text.encode(): code for code, text in enumerate(texts)})
+        object.__setattr__(self, "levels", read_levels(self, levels))
 
     @property
     def declared(self) -> int:
@@ -76,13 +80,19 @@ class Integers(Domain):
     min: int
     max: int
 
-    def __post_init__(self) -> None:
-        for name in ("min", "max"):
-            bound = getattr(self, name)
+    def __init__(
+        self, min: int, max: int, *, other: bool = False, missing: bool = False, levels: Groups | None = None
+    ) -> None:
+        for name, bound in (("min", min), ("max", max)):
             if isinstance(bound, bool) or not isinstance(bound, int) or abs(bound) >= 1 << 60:
                 raise SchemaError(f"{name}={bound!r}: expected an integer, for example Integers(min=0, max=114)")
-        if self.min > self.max:
-            raise SchemaError(f"min={self.min}, max={self.max}: the domain is empty; min must not exceed max")
+        if min > max:
+            raise SchemaError(f"min={min}, max={max}: the domain is empty; min must not exceed max")
+        object.__setattr__(self, "min", min)
+        object.__setattr__(self, "max", max)
+        object.__setattr__(self, "other", other)
+        object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "levels", read_levels(self, levels))
 
     @property
     def declared(self) -> int:
@@ -119,6 +129,11 @@ class Integers(Domain):
 @dataclass(frozen=True)
 class Boolean(Domain):
     """False and true, in that order; read from true/false, t/f, yes/no, 1/0 in any case."""
+
+    def __init__(self, *, other: bool = False, missing: bool = False, levels: Groups | None = None) -> None:
+        object.__setattr__(self, "other", other)
+        object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "levels", read_levels(self, levels))
 
     @property
     def declared(self) -> int:
@@ -163,4 +178,5 @@ def as_domain(given: object) -> Domain:
         if any(not isinstance(value, (str, int)) for value in given):
             raise SchemaError(f"{given!r}: listed values are texts or integers; use Bins for other numbers")
         return Listed(given)
-    raise SchemaError(f"{given!r}: expected a list of values, a range of integers, or Listed, Integers, Bins, Boolean")
+    kinds = "Listed, Integers, Bins, Boolean, Merged"
+    raise SchemaError(f"{given!r}: expected a list of values, a range of integers, or {kinds}")

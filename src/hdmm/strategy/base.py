@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.matrix import Array, Matrix
+from hdmm.matrix import Array
 from hdmm.strategy.block import Block
 from hdmm.strategy.rows import RowTypes
 from hdmm.workload import EncodedProduct
@@ -59,7 +59,7 @@ class Strategy(ABC):
         """The expected total squared error of the product's answers, weights left out."""
 
     @abstractmethod
-    def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
+    def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         """Which predicates of an attribute lead to answers with the same error distribution."""
 
     @abstractmethod

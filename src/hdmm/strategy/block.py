@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from hdmm.matrix import Identity, Kron, Matrix, Norm, Number, Total
+from hdmm.matrix import Condition, Filtered, Identity, Kron, Matrix, Norm, Number, Total
+from hdmm.matrix.compose import restricted
 from hdmm.matrix.norms import stacked_norm
 
 
 @final
 @dataclass(frozen=True)
 class Block:
-    """A Kronecker product over some attributes, measured with noise inversely proportional to its weight."""
+    """A Kronecker product over some attributes, measured with noise inversely proportional to its weight.
+
+    With a condition across these attributes, only the records that satisfy it are counted.
+    """
 
     axes: tuple[int, ...]
     factors: tuple[Matrix, ...]
     weight: Fraction = Fraction(1)
+    condition: Condition | None = None
 
     def __post_init__(self) -> None:
         if len(self.axes) != len(self.factors) or list(self.axes) != sorted(set(self.axes)):
@@ -27,9 +32,12 @@ class Block:
             raise ValueError("a block's weight is positive")
 
     @property
-    def matrix(self) -> Kron:
+    def matrix(self) -> Matrix:
         """The block's queries over the cells of its attributes; without attributes, the one count of all records."""
-        return Kron(self.factors or (Total(1),))
+        kron = Kron(self.factors or (Total(1),))
+        if self.condition is None:
+            return kron
+        return Filtered(kron, self.condition.moved({axis: place for place, axis in enumerate(self.axes)}))
 
     @property
     def cells(self) -> int:
@@ -56,18 +64,26 @@ def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
 
 
 def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
-    if all(isinstance(factor, Identity) for block in blocks for factor in block.factors):
+    if all(block.condition is None and all(isinstance(f, Identity) for f in block.factors) for block in blocks):
         return _plain(sum((block.weight**p for block in blocks), Fraction(0)))
     sizes: dict[int, int] = {}
     for block in blocks:
         sizes.update((axis, factor.shape[1]) for axis, factor in zip(block.axes, block.factors, strict=True))
     totals: dict[int, Matrix] = {axis: Total(size) for axis, size in sorted(sizes.items())}
-    parts = [list((totals | dict(zip(block.axes, block.factors, strict=True))).values()) for block in blocks]
-    weights = [block.weight**p for block in blocks]
+    parts, weights = [], []
+    for block in blocks:
+        factors = totals | dict(zip(block.axes, block.factors, strict=True))
+        if block.condition is None:
+            parts.append(list(factors.values()))
+            weights.append(block.weight**p)
+        else:  # |entry|^p is |product's entry|^p times the condition, which is a signed sum
+            for term in block.condition.terms:
+                parts.append([restricted(factor, term.masks.get(axis)) for axis, factor in factors.items()])
+                weights.append(block.weight**p * term.coefficient)
     found = stacked_norm(parts, weights, p)
     if found is not None:
         return found
-    return sum((w * block.matrix.norm_power(p) for w, block in zip(weights, blocks, strict=True)), start=0)
+    return sum((block.weight**p * block.matrix.norm_power(p) for block in blocks), start=0)
 
 
 def _plain(value: Fraction) -> Number:

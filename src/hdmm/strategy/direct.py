@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.matrix import Array, Matrix
+from hdmm.matrix import Array
 from hdmm.strategy.base import Coefficients, Noise, Strategy
 from hdmm.strategy.rows import RowTypes
 from hdmm.workload import EncodedProduct
@@ -26,8 +26,8 @@ class DirectStrategy(Strategy):
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         return product.queries * noise[self._block(product)]
 
-    def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
-        return RowTypes.single(matrix.shape[0])
+    def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
+        return RowTypes.single(product.factors[axis].shape[0])
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
         one = np.ones([1] * (2 * len(types)))
@@ -44,13 +44,14 @@ class DirectStrategy(Strategy):
         """Where each product is measured; of equal ones, where its weight is largest."""
         places: dict[tuple[object, ...], int] = {}
         for index, block in enumerate(self.blocks):
-            known = places.setdefault((block.axes, block.factors), index)
+            asked = (block.axes, block.factors, block.condition)
+            known = places.setdefault(asked, index)
             if block.weight > self.blocks[known].weight:
-                places[block.axes, block.factors] = index
+                places[asked] = index
         return places
 
     def _find(self, product: EncodedProduct) -> int | None:
-        return self._places.get((product.axes, tuple(product.factors.values())))
+        return self._places.get((product.axes, tuple(product.factors.values()), product.condition))
 
     def _block(self, product: EncodedProduct) -> int:
         found = self._find(product)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import final
@@ -12,9 +12,10 @@ import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Identity, Kron, Matrix, Total
 from hdmm.matrix.factors import OnesGram
+from hdmm.matrix.gram import Term
 from hdmm.strategy.base import Coefficients, Noise, Strategy
 from hdmm.strategy.block import Block
-from hdmm.strategy.rows import RowTypes, row_types
+from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
 
 _ROUNDING = 1e-9
@@ -24,8 +25,6 @@ _ROUNDING = 1e-9
 @dataclass(frozen=True, eq=False)
 class KronStrategy(Strategy):
     """A single block; attributes outside it are summed over."""
-
-    _rows: dict[tuple[int, int], tuple[Matrix, Matrix]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.blocks) != 1:
@@ -41,31 +40,42 @@ class KronStrategy(Strategy):
         """The pseudo-inverse of each factor."""
         return {axis: _inverse(factor) for axis, factor in zip(self.block.axes, self.block.factors, strict=True)}
 
+    @cached_property
+    def _total_types(self) -> dict[int, RowTypes]:
+        """How the total over each attribute depends on measurements."""
+        sizes = {axis: self.sizes[axis] for axis in self.block.axes}
+        return {axis: self._types(axis, Total(size), np.ones((1, size), bool)) for axis, size in sizes.items()}
+
     def supports(self, product: EncodedProduct) -> bool:
         return set(product.axes) <= set(self.block.axes) and all(
-            _covers(factor, self._gram(product, axis))
+            _covers(factor, self._gram(term, axis))
             for axis, factor in zip(self.block.axes, self.block.factors, strict=True)
+            for term in product.terms
         )
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
-        return noise[0] * prod(_error(self._inverses[axis], self._gram(product, axis)) for axis in self.block.axes)
+        total = sum(
+            term.coefficient * prod(_error(self._inverses[axis], self._gram(term, axis)) for axis in self.block.axes)
+            for term in product.terms
+        )
+        return noise[0] * total
 
-    def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
-        return row_types(self._coefficients(axis, matrix))
+    def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
+        return self._types(axis, product.factors[axis], product.masks(axis))
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        # An array's first axes run over the types, the following over the entries of each of the block's attributes;
+        # that of the values ends with the terms of the condition.
         given = dict(zip(product.axes, types, strict=True))
-        every = [
-            given.get(axis) or row_types(self._coefficients(axis, Total(self.sizes[axis]))) for axis in self.block.axes
-        ]
-        values, counts = np.ones([1] * len(types)), np.ones([1] * len(types))
-        for axis, one in zip(self.block.axes, every, strict=True):
+        values, counts = np.ones([1] * (len(types) + 1)), np.ones([1] * len(types))
+        for axis in self.block.axes:
+            one = given.get(axis) or self._total_types[axis]
             place = product.axes.index(axis) if axis in product.axes else None
             shape = [len(one) if here == place else 1 for here in range(len(types))]
-            shape += [1] * (values.ndim - len(types)) + [one.values.shape[1]]
-            values = values[..., None] * one.values.reshape(shape)
+            shape += [1] * (counts.ndim - len(types)) + [one.counts.shape[1]]
+            values = values[..., None, :] * one.values.reshape([*shape, -1])
             counts = counts[..., None] * one.counts.reshape(shape)
-        yield Coefficients(0, values, counts)
+        yield Coefficients(0, values @ product.coefficients, counts)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         """The least-squares estimate of the counts over the block's attributes."""
@@ -74,27 +84,19 @@ class KronStrategy(Strategy):
         return Kron(self._inverses[axis] for axis in self.block.axes).apply(answers[0].astype(float))
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
-        if not self.block.axes:
-            return state
-        return Kron(self._factor(product, axis) for axis in self.block.axes).apply(state)
+        return product.matrix({axis: self.sizes[axis] for axis in self.block.axes}).apply(state)
 
-    def _factor(self, product: EncodedProduct, axis: int) -> Matrix:
-        found = product.factors.get(axis)
-        return Total(self.sizes[axis]) if found is None else found
-
-    def _gram(self, product: EncodedProduct, axis: int) -> Factor:
-        found = product.grams.get(axis)
+    def _gram(self, term: Term, axis: int) -> Factor:
+        found = term.factors.get(axis)
         return OnesGram(self.sizes[axis]) if found is None else found
 
-    def _coefficients(self, axis: int, matrix: Matrix) -> Matrix:
-        """W A⁺ on one attribute: how answers depend on measurements."""
+    def _types(self, axis: int, matrix: Matrix, masks: Array) -> RowTypes:
+        """The types of the rows of W A⁺ on one attribute: how answers depend on measurements."""
         inverse = self._inverses[axis]
         if isinstance(inverse, Identity):
-            return matrix
-        key = (axis, id(matrix))
-        if key not in self._rows:
-            self._rows[key] = (Dense(matrix.apply(inverse.dense())), matrix)  # keeps the matrix alive, and so its id
-        return self._rows[key][0]
+            return row_types(matrix, masks)
+        entries = inverse.dense()
+        return entry_types(np.stack([matrix.apply(mask[:, None] * entries) for mask in masks], axis=2))
 
 
 def _inverse(factor: Matrix) -> Matrix:

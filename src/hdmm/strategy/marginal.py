@@ -17,7 +17,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.matrix import Array, Identity, Kron, Matrix
+from hdmm.matrix import Array, Identity
 from hdmm.strategy.base import Coefficients, Noise, Strategy
 from hdmm.strategy.rows import RowTypes, row_types
 from hdmm.workload import EncodedProduct
@@ -47,36 +47,42 @@ class MarginalStrategy(Strategy):
         return product.axes in self._above
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
-        even = {axis: gram.total() / self.sizes[axis] for axis, gram in product.grams.items()}
-        odd = {axis: max(gram.trace() - even[axis], 0.0) for axis, gram in product.grams.items()}
         cells = self._cells(product.axes)
-        return sum(
-            prod(odd[axis] if axis in residual else even[axis] for axis in product.axes)
-            / (self._precision(residual, noise) * cells)
-            for residual in _subsets(product.axes)
-        )
+        precisions = {residual: self._precision(residual, noise) * cells for residual in _subsets(product.axes)}
+        total = 0.0
+        for term in product.terms:
+            even = {axis: gram.total() / self.sizes[axis] for axis, gram in term.factors.items()}
+            odd = {axis: gram.trace() - even[axis] for axis, gram in term.factors.items()}
+            total += term.coefficient * sum(
+                prod(odd[axis] if axis in residual else even[axis] for axis in product.axes) / precision
+                for residual, precision in precisions.items()
+            )
+        return max(total, 0.0)
 
-    def row_types(self, product: EncodedProduct, axis: int, matrix: Matrix) -> RowTypes:
-        return row_types(matrix)
+    def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
+        return row_types(product.factors[axis], product.masks(axis))
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        # On axis i of the product, an array's axis i runs over the types and axis d + i over the entries of a type.
+        # On axis i of the product, an array's axis i runs over the types and axis d + i over the entries of a type; the
+        # last axis of the values runs over the terms of the condition.
         d = len(types)
+        ones = np.ones([1] * (2 * d + 1))
         means, deviations, counts = {}, {}, {}
         for place, (axis, one) in enumerate(zip(product.axes, types, strict=True)):
-            mean = (one.values * one.counts).sum(axis=1, keepdims=True) / self.sizes[axis]
+            mean = (one.values * one.counts[:, :, None]).sum(axis=1, keepdims=True) / self.sizes[axis]
             means[axis] = _placed(mean, place, d)
             deviations[axis] = _placed(one.values - mean, place, d)
-            counts[axis] = _placed(one.counts, place, d)
+            counts[axis] = _placed(one.counts[:, :, None], place, d)[..., 0]
         for index, block in enumerate(self.blocks):
             shared = tuple(axis for axis in product.axes if axis in block.axes)
-            values: Array = np.zeros([1] * 2 * d)
+            values: Array = 0 * ones
             for residual in _subsets(shared):
                 factors = [deviations[axis] if axis in residual else means[axis] for axis in product.axes]
-                values = values + prod(factors, start=np.ones([1] * 2 * d)) / self._precision(residual, noise)
+                values = values + prod(factors, start=ones) / self._precision(residual, noise)
             summed = self._cells(tuple(axis for axis in block.axes if axis not in shared))
             often: Array = prod((counts[axis] for axis in shared), start=np.full([1] * 2 * d, summed))
-            yield Coefficients(index, values / (noise[index] * self._cells(block.axes)), often)
+            summed_terms = values @ product.coefficients
+            yield Coefficients(index, summed_terms / (noise[index] * self._cells(block.axes)), often)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
         """The estimate of every residual, shaped by its attributes."""
@@ -99,9 +105,7 @@ class MarginalStrategy(Strategy):
             others = tuple(axis for axis in product.axes if axis not in residual)
             spread = [self.sizes[axis] if axis in residual else 1 for axis in product.axes]
             marginal += state[residual].reshape(spread) / self._cells(others)
-        if not product.axes:
-            return marginal.reshape(1)
-        return Kron(product.factors.values()).apply(marginal.reshape(-1))
+        return product.matrix({axis: self.sizes[axis] for axis in product.axes}).apply(marginal.reshape(-1))
 
     def _cells(self, axes: Axes) -> float:
         return float(prod(self.sizes[axis] for axis in axes))
@@ -116,7 +120,7 @@ def _subsets(axes: Axes) -> Iterator[Axes]:
 
 
 def _placed(array: Array, place: int, axes: int) -> Array:
-    """Types × entries of one axis, as an array over all axes."""
-    shape = [1] * 2 * axes
-    shape[place], shape[axes + place] = array.shape
+    """Types × entries × terms of one axis, as an array over all axes."""
+    shape = [1] * (2 * axes + 1)
+    shape[place], shape[axes + place], shape[-1] = array.shape
     return array.reshape(shape)

@@ -1,165 +1,107 @@
-"""SQL conditions on one attribute, decided cell by cell.
+"""SQL conditions, decided cell by cell.
 
-Comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses, parsed by sqlglot. The cells "other" and
-"missing" satisfy no comparison, so they are in the negation of every one.
+Comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses, on attributes and on their levels. The cells "other"
+and "missing" satisfy no comparison, so they are in the negation of every one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdmm.errors import WorkloadError
-from hdmm.schema import Comparison, Domain
+from hdmm.errors import TooLargeError, WorkloadError
+from hdmm.matrix import Condition
+from hdmm.schema import Domain, Schema
+from hdmm.workload.clauses import All, Leaf, Mask, Not, Tree, read_condition, shallow
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-Mask = NDArray[np.bool_]
-
-_SUPPORTED = "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses"
-_MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMBINATIONS = 1 << 20
+"""The most combinations of cells, equal ones taken together, among which a condition is decided."""
+_TERMS = 32
+"""The most products that a condition across attributes may take."""
 
 
 def holds(condition: str, name: str, domain: Domain) -> Mask:
-    """Which cells of the attribute satisfy the condition."""
-    try:
-        mask: Mask = _Reader(condition, name, domain).read(_parse(condition))
-        return mask
-    except RecursionError:
-        raise WorkloadError(f"condition {condition[:60]!r}… is nested too deeply; {_SUPPORTED}") from None
+    """Which cells of an attribute satisfy a condition on it and on its levels."""
+
+    def resolve(column: str) -> tuple[str, str | None]:
+        known = [None, *domain.levels]
+        for level in known:
+            if column == (level or name):
+                return name, level
+        close = [level for level in known if column.lower() == (level or name).lower()]
+        if len(close) == 1:
+            return name, close[0]
+        near = get_close_matches(column, [name, *domain.levels], 1)
+        hint = f"did you mean {near[0]!r}?" if near else "give each attribute a predicate set of its own"
+        raise WorkloadError(f"attribute {column!r} is not {name!r}; {hint}")
+
+    with shallow(condition):
+        tree = read_condition(condition, resolve, {name: domain})
+        mask = _evaluate(tree, lambda leaf: leaf.mask)
+    return np.broadcast_to(mask, domain.size).copy()
 
 
-@lru_cache(maxsize=1024)
-def _parse(condition: str) -> exp.Expression:
-    import sqlglot
-    from sqlglot.errors import SqlglotError
+def across(condition: str, schema: Schema) -> Condition:
+    """The records that satisfy a condition on several attributes, as a signed sum of products of masks."""
+    leaves: dict[str, list[Leaf]] = {}
+    with shallow(condition):
+        tree = read_condition(condition, schema.resolve, schema)
+        for leaf in _leaves(tree):
+            leaves.setdefault(leaf.attribute, []).append(leaf)
+    names = [name for name in schema if name in leaves]
+    # Cells that no leaf tells apart are one class: the condition is decided once for each combination of classes.
+    patterns, classes = {}, {}
+    for name in names:
+        masks = np.stack([leaf.mask for leaf in leaves[name]])
+        patterns[name], which = np.unique(masks, axis=1, return_inverse=True)
+        classes[schema.axis(name)] = which.reshape(-1)
+    shape = [patterns[name].shape[1] for name in names]
+    if prod(shape) > _COMBINATIONS:
+        raise TooLargeError(
+            f"condition {condition[:60]!r}: it tells {prod(shape)} combinations of values apart; the limit is "
+            f"{_COMBINATIONS}; ask for its parts as products of their own"
+        )
 
-    try:
-        statements = sqlglot.parse(f"SELECT 1 WHERE {condition}")
-    except (SqlglotError, RecursionError):
-        raise WorkloadError(f"condition {condition!r} is not valid SQL; {_SUPPORTED}") from None
-    given = statements[0].args if len(statements) == 1 and statements[0] is not None else {}
-    where = given.get("where")
-    if where is None or any(value for key, value in given.items() if key not in ("expressions", "where", "kind")):
-        raise WorkloadError(f"condition {condition!r} is not one condition; {_SUPPORTED}")
-    found: exp.Expression = where.this
+    def lookup(leaf: Leaf) -> Mask:
+        place = next(i for i, other in enumerate(leaves[leaf.attribute]) if other is leaf)
+        axis = names.index(leaf.attribute)
+        pattern: Mask = patterns[leaf.attribute][place]
+        return pattern.reshape([len(pattern) if i == axis else 1 for i in range(len(names))])
+
+    with shallow(condition):
+        table = np.broadcast_to(_evaluate(tree, lookup), shape)
+    if not table.any():
+        raise WorkloadError(f"condition {condition!r}: no record can satisfy it")
+    found = Condition.of(table, classes)
+    if len(found.terms) > _TERMS:
+        raise TooLargeError(
+            f"condition {condition[:60]!r}: it takes {len(found.terms)} products; the limit is {_TERMS}; "
+            "ask for its parts as products of their own, or merge its attributes"
+        )
     return found
 
 
-def _chain(node: Any) -> list[Any]:
-    """The parts of a chain of ANDs or of ORs, however long."""
-    parts, pending = [], [node]
-    while pending:
-        top = pending.pop()
-        if type(top) is type(node):
-            pending += [top.expression, top.this]
-        else:
-            parts.append(top)
-    return parts
+def _evaluate(tree: Tree, lookup: Callable[[Leaf], Mask]) -> Mask:
+    match tree:
+        case Leaf():
+            return lookup(tree)
+        case All():
+            return reduce(np.bitwise_and, [_evaluate(part, lookup) for part in tree.parts])
+        case Not():
+            return ~_evaluate(tree.inner, lookup)
+    return np.full((), tree)
 
 
-class _Reader:
-    def __init__(self, condition: str, name: str, domain: Domain) -> None:
-        self.condition = condition
-        self.name = name
-        self.domain = domain
-
-    def read(self, node: Any) -> Any:
-        from sqlglot import exp
-
-        comparisons: dict[type[Any], Comparison] = {
-            exp.EQ: "=",
-            exp.NEQ: "<>",
-            exp.LT: "<",
-            exp.LTE: "<=",
-            exp.GT: ">",
-            exp.GTE: ">=",
-        }
-        match node:
-            case exp.Paren():
-                return self.read(node.this)
-            case exp.And():
-                return np.logical_and.reduce([self.read(part) for part in _chain(node)])
-            case exp.Or():
-                return np.logical_or.reduce([self.read(part) for part in _chain(node)])
-            case exp.Not():
-                return ~self.read(node.this)
-            case exp.Column():
-                return self._bare(node)
-            case exp.Boolean():
-                return np.full(self.domain.size, bool(node.this))
-            case exp.Is() if isinstance(node.expression, exp.Null):
-                return self._missing(node.this)
-            case exp.In() if node.expressions:
-                self._column(node.this)
-                masks = [self._compare("=", self._literal(item)) for item in node.expressions]
-                return np.logical_or.reduce(masks)
-            case exp.Between() if not node.args.get("symmetric"):
-                self._column(node.this)
-                low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
-                return self._compare(">=", low) & self._compare("<=", high)
-            case _ if type(node) in comparisons:
-                operator = comparisons[type(node)]
-                if isinstance(node.this, exp.Column):
-                    self._column(node.this)
-                    return self._compare(operator, self._literal(node.expression))
-                self._column(node.expression)
-                return self._compare(_MIRROR[operator], self._literal(node.this))
-        raise self._refuse(f"{node.sql()!r} is not supported; {_SUPPORTED}")
-
-    def _column(self, node: Any) -> None:
-        from sqlglot import exp
-
-        if not isinstance(node, exp.Column):
-            raise self._refuse(f"{node.sql()!r} is not an attribute; compare the attribute with a value")
-        if node.name != self.name and node.name.lower() != self.name.lower():
-            near = get_close_matches(node.name, [self.name])
-            hint = f"did you mean {self.name!r}?" if near else "give each attribute a predicate set of its own"
-            raise self._refuse(f"attribute {node.name!r} is not {self.name!r}; {hint}")
-
-    def _bare(self, node: Any) -> Mask:
-        from hdmm.schema import Boolean
-
-        self._column(node)
-        if not isinstance(self.domain, Boolean):
-            raise self._refuse(f"{self.name!r} alone is no condition: it is not boolean; compare it with a value")
-        return self._compare("=", "true")
-
-    def _missing(self, node: Any) -> Mask:
-        self._column(node)
-        if not self.domain.missing:
-            raise self._refuse(f"{self.name!r} has no cell for missing values; declare it with missing: true")
-        mask = np.zeros(self.domain.size, bool)
-        mask[-1] = True
-        return mask
-
-    def _literal(self, node: Any) -> str:
-        from sqlglot import exp
-
-        if isinstance(node, exp.Literal):
-            return str(node.this)
-        if isinstance(node, exp.Boolean):
-            return "true" if node.this else "false"
-        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return f"-{node.this.this}"
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
-            raise self._refuse(f"{node.sql()!r} is not a value; write texts in single quotes, as in '{node.name}'")
-        raise self._refuse(
-            f"{node.sql()!r} is not a value; compare with a number, a text in single quotes, true or false"
-        )
-
-    def _compare(self, operator: Comparison, literal: str) -> Mask:
-        mask = np.zeros(self.domain.size, bool)
-        try:
-            mask[: self.domain.declared] = self.domain.compare(operator, literal)
-        except WorkloadError as error:
-            raise self._refuse(str(error)) from None
-        return mask
-
-    def _refuse(self, reason: str) -> WorkloadError:
-        return WorkloadError(f"condition {self.condition!r}: {reason}")
+def _leaves(tree: Tree) -> Iterator[Leaf]:
+    match tree:
+        case Leaf():
+            yield tree
+        case All():
+            for part in tree.parts:
+                yield from _leaves(part)
+        case Not():
+            yield from _leaves(tree.inner)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from hdmm.errors import InputError
-from hdmm.matrix import Factor, Gram, Kron, Matrix, Stack
-from hdmm.matrix import Total as TotalMatrix
+from hdmm.matrix import Array, Condition, Factor, Filtered, Gram, Kron, Matrix, Stack, Total
+from hdmm.matrix.compose import filtered_terms, restricted
 from hdmm.matrix.gram import Term
 from hdmm.schema import Schema
+from hdmm.workload.conditions import across
 
 if TYPE_CHECKING:
     from hdmm.workload.predicates import Predicates
@@ -21,11 +25,15 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class EncodedProduct:
-    """One product: the matrix on each axis that it touches, in axis order. On every other axis it is Total."""
+    """One product: the matrix on each axis that it touches, in axis order. On every other axis it is Total.
+
+    A condition across attributes restricts the records that are counted; its axes are among the product's.
+    """
 
     factors: Mapping[int, Matrix]
     grams: Mapping[int, Factor]
     weight: Fraction
+    condition: Condition | None = None
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -41,6 +49,33 @@ class EncodedProduct:
     def queries(self) -> int:
         """How many queries the product holds."""
         return prod(self.shape)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The Gram of the product without its weight: one term, or one for each pair of the condition's terms."""
+        return (Term(1.0, self.grams),) if self.condition is None else self._filtered_terms
+
+    @cached_property
+    def _filtered_terms(self) -> tuple[Term, ...]:
+        assert self.condition is not None
+        return filtered_terms(self.grams, self.condition)
+
+    @property
+    def coefficients(self) -> Array:
+        """The coefficients of the condition's terms, 1 without a condition."""
+        return np.ones(1) if self.condition is None else self.condition.coefficients.astype(float)
+
+    def masks(self, axis: int) -> Array:
+        """The cells of an axis that are counted, one row for each of the condition's terms."""
+        size = self.factors[axis].shape[1]
+        return np.ones((1, size), bool) if self.condition is None else self.condition.masks(axis, size)
+
+    def matrix(self, sizes: Mapping[int, int]) -> Matrix:
+        """The product's queries over the cells of some attributes, given with their sizes: its own and any others."""
+        kron = Kron([self.factors.get(axis) or Total(size) for axis, size in sizes.items()] or [Total(1)])
+        if self.condition is None:
+            return kron
+        return Filtered(kron, self.condition.moved({axis: place for place, axis in enumerate(sizes)}))
 
 
 @final
@@ -61,18 +96,30 @@ class Encoded:
         """The axes that any product touches."""
         return tuple(sorted({axis for product in self.products for axis in product.factors}))
 
-    def kron(self, product: EncodedProduct) -> Kron:
+    @cached_property
+    def compact(self) -> Encoded:
+        """The same queries in fewer products, where some can be merged; the products are no longer the user's."""
+        from hdmm.workload.compact import compact
+
+        return compact(self)
+
+    def of(self, product: EncodedProduct) -> Matrix:
         """A product's matrix over the full domain."""
-        return Kron(product.factors.get(axis) or TotalMatrix(size) for axis, size in enumerate(self.sizes))
+        return product.matrix(dict(enumerate(self.sizes)))
 
     def matrix(self) -> Stack:
         """The whole workload's matrix over the full domain, weights included."""
         weights = [p.weight.numerator if p.weight.denominator == 1 else p.weight for p in self.products]
-        return Stack([self.kron(product) for product in self.products], weights)
+        return Stack([self.of(product) for product in self.products], weights)
 
     def gram(self) -> Gram:
         """The Gram matrix WᵀW of the weighted workload."""
-        return Gram(self.sizes, tuple(Term(float(p.weight) ** 2, p.grams) for p in self.products))
+        terms = (
+            Term(float(product.weight) ** 2 * term.coefficient, term.factors)
+            for product in self.products
+            for term in product.terms
+        )
+        return Gram(self.sizes, tuple(terms))
 
 
 @final
@@ -82,9 +129,10 @@ class Encoder:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._known: dict[tuple[str, Predicates], tuple[int, Matrix]] = {}
-        self._products: list[tuple[list[tuple[str, Predicates]], Fraction]] = []
+        self._conditions: dict[str, Condition] = {}
+        self._products: list[tuple[list[tuple[str, Predicates]], Fraction, str | None]] = []
 
-    def add(self, predicates: Mapping[str, Predicates], weight: Fraction) -> None:
+    def add(self, predicates: Mapping[str, Predicates], weight: Fraction, where: str | None = None) -> None:
         """Check and take one product."""
         keys = list(predicates.items())
         for key in keys:
@@ -95,22 +143,30 @@ class Encoder:
                     self._known[key] = (axis, given.matrix(name, self._schema[name]))
                 except InputError as error:
                     raise type(error)(f"attribute {name!r}: {error}") from None
-        self._products.append((keys, weight))
+        if where is not None and where not in self._conditions:
+            self._conditions[where] = across(where, self._schema)
+        self._products.append((keys, weight, where))
 
     def finish(self) -> Encoded:
         """Everything that was added, as matrices."""
-        grams: dict[tuple[str, Predicates], Factor] = {}
+        totals = [Total(size) for size in self._schema.sizes]
+        grams: dict[int, Factor] = {}
+        narrowed: dict[tuple[str, int, int], Matrix] = {}
         products = []
-        for keys, weight in self._products:
-            touched = []
-            for key in keys:
-                axis, matrix = self._known[key]
-                if isinstance(matrix, TotalMatrix):
-                    continue
-                if key not in grams:
-                    grams[key] = matrix.gram().factor()
-                touched.append((axis, matrix, grams[key]))
-            touched.sort(key=lambda item: item[0])
-            factors = {axis: matrix for axis, matrix, _ in touched}
-            products.append(EncodedProduct(factors, {axis: gram for axis, _, gram in touched}, weight))
+        for keys, weight, where in self._products:
+            factors = dict(self._known[key] for key in keys)
+            condition = None if where is None else self._conditions[where]
+            if condition is not None and where is not None and len(condition.terms) == 1:
+                for axis, mask in condition.terms[0].masks.items():
+                    factor = factors.get(axis) or totals[axis]
+                    factors[axis] = narrowed.setdefault((where, axis, id(factor)), restricted(factor, mask))
+                condition = None
+            filtered = () if condition is None else condition.axes
+            factors = {axis: factor for axis, factor in factors.items() if not isinstance(factor, Total)} | {
+                axis: factors.get(axis) or totals[axis] for axis in filtered
+            }
+            factors = {axis: factors[axis] for axis in sorted(factors)}
+            own = {axis: grams.get(id(factor)) or factor.gram().factor() for axis, factor in factors.items()}
+            grams |= {id(factor): own[axis] for axis, factor in factors.items()}
+            products.append(EncodedProduct(factors, own, weight, condition))
         return Encoded(self._schema.sizes, tuple(products))

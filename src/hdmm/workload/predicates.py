@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm import matrix
-from hdmm.errors import TooLargeError, WorkloadError
+from hdmm.errors import TooLargeError, WorkloadError, nearest
 from hdmm.matrix import Matrix
 from hdmm.schema import Bins, Domain, Listed
 from hdmm.workload.conditions import holds
@@ -59,12 +59,52 @@ class Identity(Predicates):
         return labels if self.where is None else [labels[cell] for cell in self._cells(name, domain).tolist()]
 
     def _cells(self, name: str, domain: Domain) -> NDArray[np.int64]:
-        if not isinstance(self.where, str):
-            raise WorkloadError(f"where={self.where!r}: expected an SQL condition as text, for example 'age >= 18'")
-        cells = np.flatnonzero(holds(self.where, name, domain))
-        if not len(cells):
-            raise WorkloadError(f"condition {self.where!r}: no value of {name!r} satisfies it")
-        return cells
+        return np.flatnonzero(_satisfied(self.where, name, domain))
+
+
+@final
+@dataclass(frozen=True)
+class Level(Predicates):
+    """Each group of a level that the schema declares: ``Level("age group")``. Of several levels, each combination.
+
+    With ``where``, only the values that satisfy an SQL condition on the attribute are counted.
+    """
+
+    names: tuple[str, ...]
+    where: str | None
+
+    def __init__(self, *names: str, where: str | None = None) -> None:
+        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+            raise WorkloadError(f"level={names!r}: expected the names of levels, for example Level('age group')")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "where", where)
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        codes, groups = self._groups(name, domain)
+        rows = _rows(len(groups), name, domain)
+        seen = codes >= 0
+        rows[codes[seen], np.flatnonzero(seen)] = 1
+        return matrix.Dense(rows)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        _, groups = self._groups(name, domain)
+        every = [domain.levels[level].domain.labels() for level in self.names]
+        if len(every) == 1:
+            return [every[0][group] for (group,) in groups]
+        named = [[f"{level}={label}" for label in labels] for level, labels in zip(self.names, every, strict=True)]
+        return [", ".join(labels[code] for labels, code in zip(named, group, strict=True)) for group in groups]
+
+    def _groups(self, name: str, domain: Domain) -> tuple[NDArray[np.int64], list[tuple[int, ...]]]:
+        """The group of every cell, -1 for those that are not counted, and what each group is on every level."""
+        for level in self.names:
+            if level not in domain.levels:
+                raise WorkloadError(f"{name!r} has no level {level!r}{nearest(level, domain.levels)}")
+        codes = np.stack([domain.levels[level].codes for level in self.names])
+        counted = np.ones(domain.size, bool) if self.where is None else _satisfied(self.where, name, domain)
+        groups, which = np.unique(codes[:, counted], axis=1, return_inverse=True)
+        cells = np.full(domain.size, -1, np.int64)
+        cells[counted] = which.reshape(-1)
+        return cells, [tuple(group) for group in groups.T.tolist()]
 
 
 @final
@@ -292,6 +332,16 @@ def is_binary(rows: Matrix) -> bool:
     ones = np.ones(rows.shape[1], np.int64)
     sums = rows.apply(ones)
     return bool((sums == rows.power(1).apply(ones)).all() and (sums == rows.power(2).apply(ones)).all())
+
+
+def _satisfied(condition: str | None, name: str, domain: Domain) -> NDArray[np.bool_]:
+    """The cells that satisfy a condition; refused where there are none."""
+    if not isinstance(condition, str):
+        raise WorkloadError(f"where={condition!r}: expected an SQL condition as text, for example 'age >= 18'")
+    mask = holds(condition, name, domain)
+    if not mask.any():
+        raise WorkloadError(f"condition {condition!r}: no value of {name!r} satisfies it")
+    return mask
 
 
 def _text(value: Any) -> str:

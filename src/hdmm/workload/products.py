@@ -26,14 +26,22 @@ _LIGHTEST = Fraction(1, 10**30)
 class Product:
     """Every conjunction of one predicate per attribute; an attribute that is not named is Total.
 
-    A weight w multiplies the product's rows: its squared error counts w².
+    A weight w multiplies the product's rows: its squared error counts w². With ``where``, an SQL condition on any
+    attributes, only the records that satisfy it are counted.
     """
 
     name: str
     predicates: Mapping[str, Predicates] = field(default_factory=dict)
     weight: Fraction = Fraction(1)
+    where: str | None = None
 
-    def __init__(self, name: str, predicates: Mapping[str, Predicates] | None = None, weight: Weight = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        predicates: Mapping[str, Predicates] | None = None,
+        weight: Weight = 1,
+        where: str | None = None,
+    ) -> None:
         if not isinstance(name, str) or not name.strip() or "\n" in name or not writable(name):
             raise WorkloadError(f"name={name!r}: a product needs a name on one line, for example 'by sex and age'")
         if predicates is not None and not isinstance(predicates, Mapping):
@@ -49,6 +57,12 @@ class Product:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "predicates", MappingProxyType(dict(predicates or {})))
         object.__setattr__(self, "weight", _weight(name, weight))
+        if where is not None and not isinstance(where, str):
+            raise WorkloadError(
+                f"product {name!r}, where={where!r}: expected an SQL condition as text, for example "
+                "\"sex = 'F' OR age >= 65\""
+            )
+        object.__setattr__(self, "where", where)
 
 
 @final
@@ -81,7 +95,7 @@ class Workload:
                 raise WorkloadError(f"product {product.name!r} is named twice; give each product its own name")
             names.add(product.name)
             try:
-                encoder.add(product.predicates, product.weight)
+                encoder.add(product.predicates, product.weight, product.where)
             except InputError as error:
                 raise type(error)(f"product {product.name!r}: {error}") from None
         object.__setattr__(self, "schema", schema)
@@ -95,9 +109,13 @@ class Workload:
         /,
         *,
         weight: Weight = 1,
+        where: str | None = None,
         **attributes: Predicates,
     ) -> Workload:
-        """A workload with one more product; attributes whose names are not identifiers go into the mapping."""
+        """A workload with one more product; attributes whose names are not identifiers go into the mapping.
+
+        ``where`` is an SQL condition on any attributes: only the records that satisfy it are counted.
+        """
         given = dict(product) if isinstance(product, Mapping) else {}
         if product is not None and not isinstance(product, Mapping):
             raise WorkloadError(f"product {name!r}: {product!r} is not a mapping from attributes to predicate sets")
@@ -105,7 +123,7 @@ class Workload:
             if attribute in given:
                 raise WorkloadError(f"product {name!r}: attribute {attribute!r} is given twice")
             given[attribute] = predicates
-        return Workload(self.schema, (*self.products, Product(name, given, weight)))
+        return Workload(self.schema, (*self.products, Product(name, given, weight, where)))
 
     def add_sql(self, name: str, sql: str, /, *, weight: Weight = 1) -> Workload:
         """A workload with the products of one or more SQL statements, ``SELECT …, COUNT(*) FROM t WHERE … GROUP BY …``.

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
 
-from hdmm.errors import HdmmError, InputError, SpecError
-from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Schema
+from hdmm.errors import InputError, SpecError
+from hdmm.schema import Schema
 from hdmm.workload import predicates as p
+from hdmm.workload.attributes import domain_data, read_schema
 from hdmm.workload.marginals import marginals
 from hdmm.workload.plain import Mistake, Place, boolean, integer, items, mapping, number, scalar, word
 from hdmm.workload.products import Product, Workload
 from hdmm.workload.sql import read_sql
-from hdmm.workload.write import WORDS, domain_data, product_data
+from hdmm.workload.write import WORDS, product_data
 
 _SECTIONS = ("schema", "workload", "privacy")
 Noise = Literal["laplace", "gaussian"]
@@ -54,7 +55,7 @@ class Spec:
     def read(data: Any) -> Spec:
         """Read a spec from plain data."""
         sections = mapping(data, (), _SECTIONS, required=("schema", "workload"))
-        schema = _read_schema(sections["schema"], ("schema",))
+        schema = read_schema(sections["schema"], ("schema",))
         workload = _read_workload(schema, sections["workload"], ("workload",))
         privacy = mapping(sections.get("privacy", {}), ("privacy",), ("noise", "unit"))
         noise = word(privacy.get("noise", "laplace"), ("privacy", "noise"), _NOISES)
@@ -79,53 +80,6 @@ class Spec:
         save_yaml(Path(path), self.data())
 
 
-def _read_schema(data: Any, place: Place) -> Schema:
-    domains = {}
-    for name, given in mapping(data, place).items():
-        try:
-            domains[name] = _read_domain(given, (*place, name))
-        except InputError as error:
-            raise error if isinstance(error, Mistake) else Mistake((*place, name), str(error)) from None
-    try:
-        return Schema(domains)
-    except HdmmError as error:
-        raise Mistake(place, str(error)) from None
-
-
-def _read_domain(data: Any, place: Place) -> Domain:
-    if data == "boolean":
-        return Boolean()
-    if isinstance(data, list):
-        return Listed([scalar(item, (*place, i)) for i, item in enumerate(data)])
-    if not isinstance(data, Mapping):
-        raise Mistake(place, "expected a list of values, {min, max}, {bins}, {values} or boolean")
-    kinds = [kind for kind in ("values", "min", "bins", "boolean") if kind in data]
-    allowed = {
-        "values": ("values", "other", "missing"),
-        "min": ("min", "max", "other", "missing"),
-        "bins": ("bins", "closed", "other", "missing"),
-        "boolean": ("boolean", "other", "missing"),
-    }
-    if len(kinds) != 1:
-        every = sorted({key for keys in allowed.values() for key in keys})
-        mapping(data, place, every)
-        raise Mistake(place, "expected exactly one of values, min and max, bins, boolean")
-    given = mapping(data, place, allowed[kinds[0]], required=("min", "max") if kinds[0] == "min" else ())
-    extra = {key: boolean(given.get(key, False), (*place, key)) for key in ("other", "missing")}
-    match kinds[0]:
-        case "values":
-            return Listed([scalar(item, place) for item in items(given["values"], (*place, "values"))], **extra)
-        case "min":
-            return Integers(integer(given["min"], (*place, "min")), integer(given["max"], (*place, "max")), **extra)
-        case "bins":
-            closed = boolean(given.get("closed", False), (*place, "closed"))
-            edges = [scalar(item, place) for item in items(given["bins"], (*place, "bins"))]
-            return Bins(edges, closed=closed, **extra)
-    if not boolean(given["boolean"], (*place, "boolean")):
-        raise Mistake((*place, "boolean"), "expected true")
-    return Boolean(**extra)
-
-
 def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
     entries = items(data, place)
     if not entries:
@@ -134,7 +88,7 @@ def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
     places: list[Place] = []
     for index, entry in enumerate(entries):
         here: Place = (*place, index)
-        given = mapping(entry, here, ("name", "product", "weight", "marginals", "sql"), required=("name",))
+        given = mapping(entry, here, ("name", "product", "where", "weight", "marginals", "sql"), required=("name",))
         try:
             found = _read_entry(schema, given, here)
         except InputError as error:
@@ -165,6 +119,9 @@ def _read_entry(schema: Schema, given: Mapping[str, Any], place: Place) -> list[
     kinds = [kind for kind in ("product", "marginals", "sql") if kind in given]
     if len(kinds) > 1:
         raise Mistake(place, f"give one of product, marginals and sql, not {' and '.join(kinds)}")
+    where = None if "where" not in given else str(scalar(given["where"], (*place, "where")))
+    if where is not None and "sql" in given:
+        raise Mistake((*place, "where"), "where does not go with sql; write the condition into the statement")
     if "sql" in given:
         try:
             return read_sql(schema, name, str(scalar(given["sql"], (*place, "sql"))), weight)
@@ -177,13 +134,13 @@ def _read_entry(schema: Schema, given: Mapping[str, Any], place: Place) -> list[
         prefix = [str(scalar(item, here)) for item in items(options.get("prefix", []), (*here, "prefix"))]
         every = boolean(options.get("all", False), (*here, "all"))
         found = marginals(schema, numbers.pop("k", None), all=every, prefix=prefix, **numbers)
-        return [Product(f"{name}: {product.name}", product.predicates, weight) for product in found.products]
+        return [Product(f"{name}: {product.name}", product.predicates, weight, where) for product in found.products]
     here = (*place, "product")
     sets = {
         attribute: _read_predicates(data, (*here, attribute))
         for attribute, data in mapping(given.get("product", {}), here).items()
     }
-    return [Product(name, sets, weight)]
+    return [Product(name, sets, weight, where)]
 
 
 def _read_predicates(data: Any, place: Place) -> p.Predicates:
@@ -197,11 +154,13 @@ def _read_predicates(data: Any, place: Place) -> p.Predicates:
         for part in parts[1:]:
             union = union | part
         return union
-    given = mapping(data, place, (*_KEYS, "order"))
+    if isinstance(data, Mapping) and "level" in data:
+        return _read_level(data, place)
+    given = mapping(data, place, (*_KEYS, "level", "order"))
     kinds = [key for key in _KEYS if key in given]
     if len(kinds) != 1 or ("order" in given and kinds != ["permuted"]):
         words = ", ".join(WORDS)
-        raise Mistake(place, f"expected one of the words {words}, or one of the keys {', '.join(_KEYS)}")
+        raise Mistake(place, f"expected one of the words {words}, or one of the keys {', '.join(_KEYS)}, level")
     (key,) = kinds
     here: Place = (*place, key)
     match key:
@@ -221,3 +180,11 @@ def _read_predicates(data: Any, place: Place) -> p.Predicates:
             return p.Not(_read_predicates(given[key], here))
     order = [scalar(value, (*place, "order")) for value in items(given.get("order", []), (*place, "order"))]
     return p.Permuted(_read_predicates(given[key], here), order)
+
+
+def _read_level(data: Mapping[str, Any], place: Place) -> p.Level:
+    given = mapping(data, place, ("level", "where"))
+    here: Place = (*place, "level")
+    names = items(given["level"], here) if isinstance(given["level"], list) else [given["level"]]
+    where = None if "where" not in given else str(scalar(given["where"], (*place, "where")))
+    return p.Level(*(str(scalar(name, here)) for name in names), where=where)

@@ -1,8 +1,8 @@
 """Counting queries in SQL: ``SELECT …, COUNT(*) FROM t WHERE … GROUP BY …`` as products.
 
-Grouped attributes become Identity, conditions on one attribute become Where, and GROUPING SETS, ROLLUP and CUBE become
-one product for each set. The conditions of a WHERE must be joined by AND across attributes; on one attribute they are
-free. Every group of the domain is answered, also those that no record falls into: which ones those are is private.
+Grouped attributes become Identity and grouped levels Level; conditions on one attribute become Where, conditions across
+attributes restrict the product; GROUPING SETS, ROLLUP and CUBE become one product for each set. Every group of the
+domain is answered, also those that no record falls into: which ones those are is private.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
-from hdmm.errors import WorkloadError, nearest
+from hdmm.errors import WorkloadError
 from hdmm.schema import Schema
-from hdmm.workload.predicates import Identity, Predicates, Where
+from hdmm.workload.predicates import Identity, Level, Predicates, Where
 from hdmm.workload.products import Product, Weight
 
 _SUPPORTED = "SELECT [columns,] COUNT(*) FROM name [WHERE conditions] [GROUP BY columns]"
@@ -68,14 +68,31 @@ def _products(schema: Schema, name: str, statement: Any, weight: Weight) -> list
     missing = [attribute for attribute in shown if not any(attribute in chosen for chosen in sets)]
     if missing:
         raise WorkloadError(f"{missing[0]!r} is selected but not grouped; add it to GROUP BY, or leave it out")
-    conditions = _conditions(schema, statement.args.get("where"))
+    conditions, across = _conditions(schema, statement.args.get("where"))
     products = []
     for chosen in sets:
         predicates: dict[str, Predicates] = {attribute: Where(text) for attribute, text in conditions.items()}
-        predicates |= {attribute: Identity(conditions.get(attribute)) for attribute in chosen}
-        suffix = " × ".join(n for n in schema if n in chosen) or "total"
-        products.append(Product(name if len(sets) == 1 else f"{name}: {suffix}", predicates, weight))
+        predicates |= _grouped(schema, chosen, conditions)
+        suffix = " × ".join(sorted(chosen, key=lambda column: schema.axis(schema.resolve(column)[0]))) or "total"
+        products.append(Product(name if len(sets) == 1 else f"{name}: {suffix}", predicates, weight, across))
     return products
+
+
+def _grouped(schema: Schema, columns: tuple[str, ...], conditions: dict[str, str]) -> dict[str, Predicates]:
+    """The predicate sets of the grouped columns, each counting only what satisfies the condition on its attribute."""
+    levels: dict[str, list[str]] = {}
+    for column in columns:
+        attribute, level = schema.resolve(column)
+        levels.setdefault(attribute, []).extend([] if level is None else [level])
+    for attribute, names in levels.items():
+        if names and attribute in columns:
+            raise WorkloadError(
+                f"GROUP BY {names[0]!r} beside {attribute!r}: the values of {attribute!r} are finer; keep one of them"
+            )
+    return {
+        attribute: Level(*names, where=conditions.get(attribute)) if names else Identity(conditions.get(attribute))
+        for attribute, names in levels.items()
+    }
 
 
 def _shown(schema: Schema, statement: Any) -> list[str]:
@@ -139,11 +156,12 @@ def _columns(schema: Schema, node: Any) -> tuple[str, ...]:
     raise WorkloadError(f"GROUP BY {node.sql()} is not supported; name the columns")
 
 
-def _conditions(schema: Schema, where: Any) -> dict[str, str]:
-    """For each attribute the condition on it; conditions on several attributes must be joined by AND."""
+def _conditions(schema: Schema, where: Any) -> tuple[dict[str, str], str | None]:
+    """For each attribute the condition on it, and the condition across attributes: what is left of a chain of ANDs."""
     from sqlglot import exp
 
     found: dict[str, list[str]] = {}
+    across: list[str] = []
     pending = [] if where is None else [where.this]
     while pending:
         node = pending.pop()
@@ -154,22 +172,16 @@ def _conditions(schema: Schema, where: Any) -> dict[str, str]:
         else:
             if node.find(exp.Select) is not None:
                 raise WorkloadError(f"WHERE {node.sql()}: sub-queries are not supported")
-            names = {_attribute(schema, column) for column in node.find_all(exp.Column)}
-            if len(names) != 1:
-                raise WorkloadError(
-                    f"WHERE {node.sql()}: each condition must be about one attribute; join attributes by AND"
-                )
-            found.setdefault(names.pop(), []).append(node.sql())
-    joined = {name: " AND ".join(f"({text})" for text in texts) for name, texts in found.items()}
-    return {name: found[name][0] if len(found[name]) == 1 else text for name, text in joined.items()}
+            names = {schema.resolve(column.name)[0] for column in node.find_all(exp.Column)}
+            (found.setdefault(names.pop(), []) if len(names) == 1 else across).append(node.sql())
+    return {name: _joined(texts) for name, texts in found.items()}, _joined(across) if across else None
+
+
+def _joined(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else " AND ".join(f"({text})" for text in texts)
 
 
 def _attribute(schema: Schema, column: Any) -> str:
-    """The attribute that a column means: by its name, or by its name in another case where only one fits."""
-    name: str = column.name
-    if name in schema:
-        return name
-    close = [known for known in schema if known.lower() == name.lower()]
-    if len(close) != 1:
-        raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, schema)}")
-    return close[0]
+    """The attribute or level that a column means."""
+    attribute, level = schema.resolve(column.name)
+    return level or attribute

@@ -1,11 +1,10 @@
-"""Schemas and products as plain data, the form that :mod:`hdmm.workload.spec` reads back."""
+"""Products as plain data, the form that :mod:`hdmm.workload.spec` reads back."""
 
 from __future__ import annotations
 
 from functools import singledispatch
 from typing import Any
 
-from hdmm.schema import Bins, Domain, Integers, Listed
 from hdmm.workload import predicates as p
 from hdmm.workload.products import Product
 
@@ -18,25 +17,13 @@ WORDS: dict[str, p.Predicates] = {
 """The predicate sets that need no parameters."""
 
 
-def domain_data(domain: Domain) -> Any:
-    """A domain as plain data."""
-    match domain:
-        case Listed():
-            data: dict[str, Any] = {"values": list(domain.values)}
-        case Integers():
-            data = {"min": domain.min, "max": domain.max}
-        case Bins():
-            data = {"bins": [f"{edge:f}" for edge in domain.edges]} | ({"closed": True} if domain.closed else {})
-        case _:
-            data = {"boolean": True}
-    return data | {key: True for key in ("other", "missing") if getattr(domain, key)}
-
-
 def product_data(product: Product) -> dict[str, Any]:
     """A product as plain data."""
     data: dict[str, Any] = {"name": product.name}
     if product.predicates:
         data["product"] = {attribute: predicates_data(given) for attribute, given in product.predicates.items()}
+    if product.where is not None:
+        data["where"] = product.where
     if product.weight != 1:
         data["weight"] = str(product.weight)
     return data
@@ -51,6 +38,12 @@ def predicates_data(predicates: p.Predicates) -> Any:
 @predicates_data.register
 def _(predicates: p.Identity) -> Any:
     return "identity" if predicates.where is None else {"identity": predicates.where}
+
+
+@predicates_data.register
+def _(predicates: p.Level) -> Any:
+    names = predicates.names[0] if len(predicates.names) == 1 else list(predicates.names)
+    return {"level": names} | ({} if predicates.where is None else {"where": predicates.where})
 
 
 @predicates_data.register

@@ -1,0 +1,113 @@
+"""Conditions across attributes as signed sums of products (paper, appendix A).
+
+A set of cells of several attributes is written Σ_j c_j ⊗_i mask_ij, which is 0 or 1 at every cell. Boxes that do not
+overlap make such a sum; so does everything minus the boxes of the complement, and the shorter of the two is taken:
+``a OR b OR c`` is 1 − ¬a ⊗ ¬b ⊗ ¬c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+Box = dict[int, Mask]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A coefficient and the masks of the attributes that it restricts, by axis."""
+
+    coefficient: int
+    masks: Mapping[int, Mask]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A set of cells of several attributes, as a signed sum of products of masks."""
+
+    terms: tuple[Term, ...]
+
+    @staticmethod
+    def of(table: NDArray[np.bool_], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
+        """The condition that holds where ``table`` says so for the classes of a record's cells.
+
+        ``classes`` gives for each axis, in the order of the table's dimensions, the class of every cell.
+        """
+        inside, outside = _boxes(table), _boxes(~table)
+        if len(outside) + 1 < len(inside):
+            signed = [(1, Box()), *((-1, box) for box in outside)]
+        else:
+            signed = [(1, box) for box in inside]
+        axes = list(classes)
+        return Condition(
+            tuple(
+                Term(sign, MappingProxyType({axes[i]: chosen[classes[axes[i]]] for i, chosen in sorted(box.items())}))
+                for sign, box in signed
+            )
+        )
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The attributes that it restricts."""
+        return tuple(sorted({axis for term in self.terms for axis in term.masks}))
+
+    @property
+    def coefficients(self) -> NDArray[np.int64]:
+        """The coefficient of each term."""
+        return np.array([term.coefficient for term in self.terms], np.int64)
+
+    def masks(self, axis: int, size: int) -> Mask:
+        """The masks of an axis of ``size`` cells, one row for each term."""
+        whole = np.ones(size, bool)
+        return np.stack([term.masks.get(axis, whole) for term in self.terms])
+
+    def moved(self, places: Mapping[int, int]) -> Condition:
+        """The same condition with its axes renumbered."""
+        return Condition(
+            tuple(
+                Term(term.coefficient, MappingProxyType({places[axis]: mask for axis, mask in term.masks.items()}))
+                for term in self.terms
+            )
+        )
+
+    def dense(self, sizes: Sequence[int]) -> Mask:
+        """Whether it holds, for every cell in row-major order; refused nowhere, so mind the size."""
+        holds = np.zeros(sizes, np.int8)
+        for term in self.terms:
+            box: NDArray[Any] = np.array(term.coefficient, np.int8).reshape([1] * len(sizes))
+            for axis, mask in term.masks.items():
+                shape = [1] * len(sizes)
+                shape[axis] = sizes[axis]
+                box = box * mask.reshape(shape)
+            holds += box
+        return holds.astype(bool).reshape(-1)
+
+
+def _boxes(table: NDArray[np.bool_]) -> list[Box]:
+    """Disjoint boxes whose union is the true entries: cut along the axis with the fewest different slices, recurse."""
+    if not table.any():
+        return []
+    if table.all():
+        return [{}]
+    cuts = []
+    for axis in range(table.ndim):
+        slices = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
+        patterns, which = np.unique(slices, axis=0, return_inverse=True)
+        cuts.append((int(patterns.any(axis=1).sum()), len(patterns) == 1, axis, which.reshape(-1)))
+    # An axis that changes nothing is left for later: once the others are cut, nothing depends on it.
+    _, _, axis, which = min(cuts, key=lambda cut: (cut[1], cut[0], cut[2]))
+    boxes = []
+    for pattern in range(which.max() + 1):
+        chosen = which == pattern
+        inner = np.take(table, int(np.flatnonzero(chosen)[0]), axis=axis)
+        for box in _boxes(inner):
+            boxes.append({axis: chosen} | {i + (i >= axis): mask for i, mask in box.items()})
+    return boxes

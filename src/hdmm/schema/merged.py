@@ -1,0 +1,186 @@
+"""Merged attributes: several columns read as one attribute, whose cells are all combinations of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import SchemaError, WorkloadError, nearest
+from hdmm.schema.bins import Bins
+from hdmm.schema.domain import COMPARE, OUTSIDE, Codes, Comparison, Domain, is_name
+from hdmm.schema.kinds import Boolean, Listed, as_domain
+from hdmm.schema.levels import LARGEST, Level, Named
+
+_HINTS = 4096  # with more labels, the nearest one is not looked for
+
+
+@final
+@dataclass(frozen=True)
+class Merged(Domain):
+    """One attribute whose cells are all combinations of its parts, of which the last changes first.
+
+    >>> race = Merged(white=[False, True], black=[False, True])
+    >>> race.labels()
+    ['none', 'black', 'white', 'white+black']
+    >>> Merged(sex=["F", "M"], age=range(2)).labels()
+    ['F, 0', 'F, 1', 'M, 0', 'M, 1']
+
+    Each part, and each level of a part, is a level of the merged attribute.
+    """
+
+    parts: Mapping[str, Domain]
+    levels: Mapping[str, Level] = field(init=False, repr=False, compare=False)
+    _flags: bool = field(init=False, repr=False, compare=False)
+
+    def __init__(self, mapping: Mapping[str, object] | None = None, /, **parts: object) -> None:
+        given = dict(mapping or {})
+        for name, part in parts.items():
+            if name in given:
+                raise SchemaError(f"part {name!r} is declared twice; declare it once")
+            given[name] = part
+        if not given:
+            raise SchemaError("a merged attribute needs parts, for example Merged(white=[False, True])")
+        domains = {name: _part(name, part) for name, part in given.items()}
+        cells = prod(part.size for part in domains.values())
+        if cells > LARGEST:
+            raise SchemaError(f"merged: {cells:,} combinations exceed the limit of {LARGEST:,}; merge fewer parts")
+        flags = all(isinstance(part, Boolean) and part.size == 2 for part in domains.values())
+        for name, part in domains.items():
+            _check_labels(name, part, flags)
+        object.__setattr__(self, "parts", Named(domains))
+        object.__setattr__(self, "levels", _PartLevels(domains))
+        object.__setattr__(self, "_flags", flags)
+
+    @property
+    def declared(self) -> int:
+        return prod(part.size for part in self.parts.values())
+
+    def value(self, code: int) -> str:
+        digits: list[int] = []
+        for part in reversed(list(self.parts.values())):
+            code, digit = divmod(code, part.size)
+            digits.insert(0, digit)
+        if self._flags:
+            return "+".join(name for name, digit in zip(self.parts, digits, strict=True) if digit) or "none"
+        return ", ".join(_label(part, digit) for part, digit in zip(self.parts.values(), digits, strict=True))
+
+    def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
+        if operator not in ("=", "<>"):
+            parts = ", ".join(repr(name) for name in self.parts)
+            raise WorkloadError(f"'{operator}' does not order combinations; use = or <>, or compare one of {parts}")
+        return COMPARE[operator](np.arange(self.declared), self.code(literal))
+
+    def columns(self, name: str) -> Mapping[str, Domain]:
+        return self.parts
+
+    def combine(self, codes: Sequence[NDArray[np.signedinteger]]) -> Codes:
+        cells = np.zeros(len(codes[0]), np.int64)
+        outside = np.zeros(len(codes[0]), bool)
+        for part, digits in zip(self.parts.values(), codes, strict=True):
+            cells *= part.size
+            cells += digits
+            outside |= digits == OUTSIDE
+        return np.where(outside, OUTSIDE, cells)
+
+    def _encode(self, texts: Sequence[bytes]) -> Codes:
+        # No label holds a surrogate, so bytes that are not UTF-8 are in none.
+        codes = (self._find(text.decode(errors="surrogateescape")) for text in texts)
+        return np.fromiter(codes, np.int64, len(texts))
+
+    def _find(self, text: str) -> int:
+        if self._flags:
+            names = set(text.split("+"))
+            digits = [int(name in names) for name in self.parts]
+        else:
+            digits = []
+            pieces = text.split(", ")
+            for part in self.parts.values():
+                # The label of a bin has a comma of its own.
+                size = 2 if isinstance(part, Bins) and pieces[:1] not in (["other"], ["missing"]) else 1
+                digits.append(_digit(part, ", ".join(pieces[:size])))
+                pieces = pieces[size:]
+        code = 0
+        for part, digit in zip(self.parts.values(), digits, strict=True):
+            code = code * part.size + digit
+        return code if OUTSIDE not in digits and self.value(code) == text else OUTSIDE
+
+    def _hint(self, text: str) -> str:
+        if self.declared > _HINTS:
+            return f", whose values are written like {self.value(self.declared - 1)!r}"
+        return nearest(text, [self.value(code) for code in range(self.declared)])
+
+    def _ends(self, low: str, high: str) -> tuple[int, int]:
+        return self.code(low), self.code(high)
+
+
+@final
+class _PartLevels(Mapping[str, Level]):
+    """A level for each part and for each of its levels, made when it is asked for: all of them would be large."""
+
+    def __init__(self, parts: Mapping[str, Domain]) -> None:
+        self._parts = parts
+        self._owners = {name: name for name in parts}
+        for owner, part in parts.items():
+            for name in part.levels:
+                if name in self._owners:
+                    raise SchemaError(f"level {name!r} of part {owner!r}: the name is taken; give each its own name")
+                self._owners[name] = owner
+
+    def __getitem__(self, name: str) -> Level:
+        owner = self._owners[name]
+        sizes = [part.size for part in self._parts.values()]
+        place = list(self._parts).index(owner)
+        digits = np.tile(np.repeat(np.arange(sizes[place]), prod(sizes[place + 1 :])), prod(sizes[:place]))
+        part = self._parts[owner]
+        if name == owner:
+            return Level(part, digits)
+        return Level(part.levels[name].domain, part.levels[name].codes[digits])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._owners
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._owners)
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+
+def _part(name: str, given: object) -> Domain:
+    if not is_name(name):
+        raise SchemaError(f"part {name!r}: a name is a column's header: text on one line, without quotes")
+    try:
+        part = as_domain(given)
+    except SchemaError as error:
+        raise SchemaError(f"part {name!r}: {error}") from None
+    if isinstance(part, Merged):
+        raise SchemaError(f"part {name!r}: it is merged itself; name its parts here instead")
+    return part
+
+
+def _check_labels(name: str, part: Domain, flags: bool) -> None:
+    """Refuse what would make a combination's label ambiguous; only names and listed values are free texts."""
+    if flags and ("+" in name or name == "none"):
+        raise SchemaError(f"part {name!r}: labels join names by '+', and 'none' is the label of no part; rename it")
+    commas = [value for value in part.values if "," in value] if isinstance(part, Listed) and not flags else []
+    if commas:
+        raise SchemaError(f"part {name!r}: value {commas[0]!r} holds a comma, which separates parts; rename it")
+
+
+def _label(part: Domain, digit: int) -> str:
+    if digit < part.declared:
+        return str(part.value(digit))
+    return "missing" if part.missing and digit == part.size - 1 else "other"
+
+
+def _digit(part: Domain, label: str) -> int:
+    if part.other and label == "other":
+        return part.declared
+    if part.missing and label == "missing":
+        return part.size - 1
+    return part._find(label)

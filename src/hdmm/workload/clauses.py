@@ -1,0 +1,217 @@
+"""SQL conditions read into trees: leaves, each decided on one attribute for every cell, under AND and NOT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import WorkloadError
+from hdmm.schema import Boolean, Comparison, Domain
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Mask = NDArray[np.bool_]
+Resolve: TypeAlias = Callable[[str], tuple[str, str | None]]
+"""From a column's name to an attribute, and which of its levels."""
+
+_SUPPORTED = "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses"
+_MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A condition on one attribute, decided for each of its cells."""
+
+    attribute: str
+    mask: Mask
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class All:
+    """Every part holds."""
+
+    parts: tuple[Tree, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Not:
+    """The inner condition does not hold."""
+
+    inner: Tree
+
+
+Tree: TypeAlias = Leaf | All | Not | bool
+
+
+def read_condition(condition: str, resolve: Resolve, domains: Mapping[str, Domain]) -> Tree:
+    """The tree of a condition on attributes with these domains."""
+    return _Reader(condition, resolve, domains).read(_parse(condition))
+
+
+@contextmanager
+def shallow(condition: str) -> Iterator[None]:
+    """Refuse a condition that is nested too deeply to be read or decided."""
+    try:
+        yield
+    except RecursionError:
+        raise WorkloadError(f"condition {condition[:60]!r}… is nested too deeply; {_SUPPORTED}") from None
+
+
+@lru_cache(maxsize=1024)
+def _parse(condition: str) -> exp.Expression:
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        statements = sqlglot.parse(f"SELECT 1 WHERE {condition}")
+    except (SqlglotError, RecursionError):
+        raise WorkloadError(f"condition {condition!r} is not valid SQL; {_SUPPORTED}") from None
+    given = statements[0].args if len(statements) == 1 and statements[0] is not None else {}
+    where = given.get("where")
+    if where is None or any(value for key, value in given.items() if key not in ("expressions", "where", "kind")):
+        raise WorkloadError(f"condition {condition!r} is not one condition; {_SUPPORTED}")
+    found: exp.Expression = where.this
+    return found
+
+
+def _chain(node: Any) -> list[Any]:
+    """The parts of a chain of ANDs or of ORs, however long."""
+    parts, pending = [], [node]
+    while pending:
+        top = pending.pop()
+        if type(top) is type(node):
+            pending += [top.expression, top.this]
+        else:
+            parts.append(top)
+    return parts
+
+
+@final
+class _Reader:
+    """Turns the parsed condition into leaves, each decided on its attribute."""
+
+    def __init__(self, condition: str, resolve: Resolve, domains: Mapping[str, Domain]) -> None:
+        self.condition = condition
+        self.resolve = resolve
+        self.domains = domains
+
+    def read(self, node: Any) -> Tree:
+        from sqlglot import exp
+
+        comparisons: dict[type[Any], Comparison] = {
+            exp.EQ: "=",
+            exp.NEQ: "<>",
+            exp.LT: "<",
+            exp.LTE: "<=",
+            exp.GT: ">",
+            exp.GTE: ">=",
+        }
+        match node:
+            case exp.Paren():
+                return self.read(node.this)
+            case exp.And():
+                return All(tuple(self.read(part) for part in _chain(node)))
+            case exp.Or():  # by De Morgan's law
+                return Not(All(tuple(Not(self.read(part)) for part in _chain(node))))
+            case exp.Not():
+                return Not(self.read(node.this))
+            case exp.Column():
+                return self._bare(node)
+            case exp.Boolean():
+                return bool(node.this)
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                return self._missing(node.this)
+            case exp.In() if node.expressions:
+                values = [self._literal(item) for item in node.expressions]
+                return self._leaf(node.this, lambda domain: _any(domain, values))
+            case exp.Between() if not node.args.get("symmetric"):
+                low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
+                return self._leaf(node.this, lambda domain: _compare(domain, ">=", low) & _compare(domain, "<=", high))
+            case _ if type(node) in comparisons:
+                operator = comparisons[type(node)]
+                column, value = node.this, node.expression
+                if not isinstance(column, exp.Column):
+                    column, value, operator = value, column, _MIRROR[operator]
+                self._column(column)
+                literal = self._literal(value)
+                return self._leaf(column, lambda domain: _compare(domain, operator, literal))
+        raise self._refuse(f"{node.sql()!r} is not supported; {_SUPPORTED}")
+
+    def _column(self, node: Any) -> tuple[str, str | None]:
+        from sqlglot import exp
+
+        if not isinstance(node, exp.Column):
+            raise self._refuse(f"{node.sql()!r} is not an attribute; compare the attribute with a value")
+        try:
+            return self.resolve(node.name)
+        except WorkloadError as error:
+            raise self._refuse(str(error)) from None
+
+    def _leaf(self, node: Any, decide: Callable[[Domain], Mask]) -> Leaf:
+        """Decide on the attribute itself, or on its level and from there on the attribute."""
+        name, level = self._column(node)
+        domain = self.domains[name]
+        try:
+            if level is None:
+                return Leaf(name, decide(domain))
+            coarse = domain.levels[level]
+            return Leaf(name, decide(coarse.domain)[coarse.codes])
+        except WorkloadError as error:
+            raise self._refuse(str(error)) from None
+
+    def _bare(self, node: Any) -> Leaf:
+        def decide(domain: Domain) -> Mask:
+            if not isinstance(domain, Boolean):
+                raise WorkloadError(f"{node.name!r} alone is no condition: it is not boolean; compare it with a value")
+            return _compare(domain, "=", "true")
+
+        return self._leaf(node, decide)
+
+    def _missing(self, node: Any) -> Leaf:
+        def decide(domain: Domain) -> Mask:
+            if not domain.missing:
+                raise WorkloadError(f"{node.name!r} has no cell for missing values; declare it with missing: true")
+            mask = np.zeros(domain.size, bool)
+            mask[-1] = True
+            return mask
+
+        return self._leaf(node, decide)
+
+    def _literal(self, node: Any) -> str:
+        from sqlglot import exp
+
+        if isinstance(node, exp.Literal):
+            return str(node.this)
+        if isinstance(node, exp.Boolean):
+            return "true" if node.this else "false"
+        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return f"-{node.this.this}"
+        if isinstance(node, exp.Column) and node.args.get("table") is None:
+            raise self._refuse(f"{node.sql()!r} is not a value; write texts in single quotes, as in '{node.name}'")
+        raise self._refuse(
+            f"{node.sql()!r} is not a value; compare with a number, a text in single quotes, true or false"
+        )
+
+    def _refuse(self, reason: str) -> WorkloadError:
+        return WorkloadError(f"condition {self.condition!r}: {reason}")
+
+
+def _compare(domain: Domain, operator: Comparison, literal: str) -> Mask:
+    mask = np.zeros(domain.size, bool)
+    mask[: domain.declared] = domain.compare(operator, literal)
+    return mask
+
+
+def _any(domain: Domain, literals: list[str]) -> Mask:
+    mask: Mask = np.logical_or.reduce([_compare(domain, "=", literal) for literal in literals])
+    return mask
