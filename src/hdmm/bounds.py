@@ -11,13 +11,11 @@ from hdmm.matrix import Array, Gram
 from hdmm.matrix.factors import (
     AllRangeGram,
     Factor,
-    IdentityGram,
-    OnesGram,
     PrefixGram,
     RowsGram,
     SelectedGram,
-    SumGram,
     WidthGram,
+    two_eigenvalues,
 )
 
 _EXPLICIT = 1 << 11
@@ -63,7 +61,7 @@ def _marginal_singular_sum(gram: Gram) -> float | None:
         pairs = {}
         for axis, factor in term.factors.items():
             if id(factor) not in known:
-                known[id(factor)] = _two_eigenvalues(factor)
+                known[id(factor)] = two_eigenvalues(factor)
             pair = known[id(factor)]
             if pair is None:
                 return None
@@ -77,29 +75,14 @@ def _marginal_singular_sum(gram: Gram) -> float | None:
     return sum(prod(gram.sizes[i] - 1.0 for i in chosen) * sqrt(value) for chosen, value in eigenvalues.items())
 
 
-def _two_eigenvalues(factor: Factor) -> tuple[float, float] | None:
-    """The eigenvalues of αI + β11ᵀ on vectors that sum to zero, and on the constant vector."""
-    match factor:
-        case IdentityGram():
-            return 1.0, 1.0
-        case OnesGram():
-            return 0.0, float(factor.n)
-        case SumGram():
-            parts = [(c, _two_eigenvalues(part)) for c, part in factor.terms]
-            known = [(c * pair[0], c * pair[1]) for c, pair in parts if pair is not None]
-            return (sum(a for a, _ in known), sum(b for _, b in known)) if len(known) == len(parts) else None
-    return None
-
-
 def _singular_sum(factor: Factor) -> float | None:
     """The sum of the singular values of the matrix behind a Gram."""
     n = factor.size
+    even = two_eigenvalues(factor)
+    if even is not None:
+        return (n - 1) * sqrt(even[0]) + sqrt(even[1])
     k = np.arange(1, n + 1)
     match factor:
-        case IdentityGram():
-            return float(n)
-        case OnesGram():
-            return sqrt(n)
         case PrefixGram():
             # The inverse Gram is tridiag(−1, 2, −1) with a 1 in one corner: eigenvalues 4 sin²(π(2k − 1) / 2(2n + 1)).
             return float(np.sum(1 / (2 * np.sin(np.pi * (2 * k - 1) / (4 * n + 2)))))

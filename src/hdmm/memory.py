@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from math import prod
 
 from hdmm.errors import TooLargeError
+from hdmm.matrix import DENSE_LIMIT
 from hdmm.strategy import Strategy
 from hdmm.texttable import bytes_text, count_text
 from hdmm.workload import Encoded
@@ -26,6 +28,13 @@ def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None
             f"({bytes_text(cells * _PER_CELL)} in all); the limit is {bytes_text(limit)}, about "
             f"{count_text(limit // _PER_CELL)} cells: ask for products of fewer attributes, or declare coarser domains"
         )
+    for product in workload.products:
+        own = prod(workload.sizes[axis] for axis in product.axes)
+        if product.condition is not None and own > DENSE_LIMIT:
+            raise TooLargeError(
+                f"a condition is about {count_text(own)} cells of the attributes of its product; the limit is "
+                f"{count_text(DENSE_LIMIT)}: ask for products of fewer attributes, or for its parts one by one"
+            )
     answers = max(product.queries for product in workload.products)
     if answers * _PER_ANSWER > limit:
         raise TooLargeError(
@@ -40,4 +49,3 @@ def physical_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 8 << 30
-

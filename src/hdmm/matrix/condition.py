@@ -99,9 +99,10 @@ def _boxes(table: NDArray[np.bool_]) -> list[Box]:
         return [{}]
     cuts = []
     for axis in range(table.ndim):
-        slices = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
-        patterns, which = np.unique(slices, axis=0, return_inverse=True)
-        cuts.append((int(patterns.any(axis=1).sum()), len(patterns) == 1, axis, which.reshape(-1)))
+        numbers: dict[bytes, int] = {}
+        which = np.array([numbers.setdefault(part.tobytes(), len(numbers)) for part in np.moveaxis(table, axis, 0)])
+        filled = len(numbers) - (bytes(table.size // table.shape[axis]) in numbers)
+        cuts.append((filled, len(numbers) == 1, axis, which))
     # An axis that changes nothing is left for later: once the others are cut, nothing depends on it.
     _, _, axis, which = min(cuts, key=lambda cut: (cut[1], cut[0], cut[2]))
     boxes = []

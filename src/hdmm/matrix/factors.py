@@ -305,3 +305,17 @@ class SumGram(Factor):
 
     def total(self) -> float:
         return sum(c * factor.total() for c, factor in self.terms)
+
+
+def two_eigenvalues(factor: Factor) -> tuple[float, float] | None:
+    """The eigenvalues of αI + β11ᵀ on vectors that sum to zero, and on the constant vector."""
+    match factor:
+        case IdentityGram():
+            return 1.0, 1.0
+        case OnesGram():
+            return 0.0, float(factor.n)
+        case SumGram():
+            parts = [(c, two_eigenvalues(part)) for c, part in factor.terms]
+            known = [(c * pair[0], c * pair[1]) for c, pair in parts if pair is not None]
+            return (sum(a for a, _ in known), sum(b for _, b in known)) if len(known) == len(parts) else None
+    return None

@@ -78,15 +78,15 @@ def many_terms_margin(
     """
     _check(level)
     stderr = np.sqrt(np.asarray(second, np.float64))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    z = _quantile(1 - level)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         kappa4, kappa6 = np.asarray(fourth) / stderr**4, np.asarray(sixth) / stderr**6
         grain = np.asarray(largest) / stderr
-    z = _quantile(1 - level)
-    first = kappa4 * (z**3 - 3 * z) / 24
-    more, less = kappa6 * (z**5 - 10 * z**3 + 15 * z) / 720, kappa4**2 * (3 * z**5 - 24 * z**3 + 29 * z) / 384
-    error = np.abs(more) + np.abs(less)
-    # A sum may live on a lattice of this step: half of it is added, as in a continuity correction.
-    margins = stderr * (z + first + more - less + error + grain / 2)
+        first = kappa4 * (z**3 - 3 * z) / 24
+        more, less = kappa6 * (z**5 - 10 * z**3 + 15 * z) / 720, kappa4**2 * (3 * z**5 - 24 * z**3 + 29 * z) / 384
+        error = np.abs(more) + np.abs(less)
+        # A sum may live on a lattice of this step: half of it is added, as in a continuity correction.
+        margins = stderr * (z + first + more - less + error + grain / 2)
     return np.where((error <= 2e-4 * z) & (grain <= 0.01 * z), margins, np.nan)
 
 

@@ -84,7 +84,10 @@ class KronStrategy(Strategy):
         return Kron(self._inverses[axis] for axis in self.block.axes).apply(answers[0].astype(float))
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
-        return product.matrix({axis: self.sizes[axis] for axis in self.block.axes}).apply(state)
+        own = {axis: self.sizes[axis] for axis in product.axes}
+        summed = tuple(place for place, axis in enumerate(self.block.axes) if axis not in own)
+        table = state.reshape([self.sizes[axis] for axis in self.block.axes]).sum(axis=summed)
+        return product.matrix(own).apply(table.reshape(-1))
 
     def _gram(self, term: Term, axis: int) -> Factor:
         found = term.factors.get(axis)

@@ -35,7 +35,7 @@ Key: TypeAlias = tuple[int, ...]
 
 def compact(encoded: Encoded) -> Encoded:
     """A workload of no more products, with the same Gram matrix and the same number of queries."""
-    if len(encoded.products) > _MOST:
+    if not 1 < len(encoded.products) <= _MOST:
         return encoded
     book = _Book(encoded.sizes)
     keys = [book.key(product) for product in encoded.products]

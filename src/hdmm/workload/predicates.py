@@ -268,7 +268,10 @@ class Custom(Predicates):
 @final
 @dataclass(frozen=True)
 class Permuted(Predicates):
-    """Predicates over the domain in another order: ``Permuted(Prefix(), order=["M", "F"])``."""
+    """Predicates over the domain in another order: ``Permuted(Prefix(), order=["M", "F"])``.
+
+    Ranges and prefixes follow that order; values are the values that they name. Conditions have no order to change.
+    """
 
     inner: Predicates
     order: tuple[str, ...]
@@ -278,14 +281,18 @@ class Permuted(Predicates):
         object.__setattr__(self, "order", tuple(_text(value) for value in order))
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        codes = self._codes(name, domain)
-        extra = range(domain.declared, domain.size)
-        return matrix.Select(self.inner.matrix(name, domain), np.array([*codes, *extra]), domain.size)
+        codes = [*self._codes(name, domain), *range(domain.declared, domain.size)]
+        return matrix.Select(self.inner.matrix(name, self._ordered(name, domain)), np.array(codes), domain.size)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
+        return self.inner.labels(name, self._ordered(name, domain))
+
+    def _ordered(self, name: str, domain: Domain) -> Domain:
+        """The domain in the other order."""
+        if _conditional(self.inner):
+            raise WorkloadError("order: conditions and levels do not follow an order; write them without permuted")
         codes = self._codes(name, domain)
-        order = Listed([domain.value(code) for code in codes], other=domain.other, missing=domain.missing)
-        return self.inner.labels(name, order)
+        return Listed([domain.value(code) for code in codes], other=domain.other, missing=domain.missing)
 
     def _codes(self, name: str, domain: Domain) -> list[int]:
         codes = [domain.code(value) for value in self.order]
@@ -323,6 +330,18 @@ class Not(Predicates):
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [f"not {'any' if label is None else label}" for label in self.inner.labels(name, domain)]
+
+
+def _conditional(predicates: Predicates) -> bool:
+    """Whether a set is given by conditions or levels."""
+    match predicates:
+        case Union():
+            return any(_conditional(part) for part in predicates.parts)
+        case Not() | Permuted():
+            return _conditional(predicates.inner)
+        case Identity():
+            return predicates.where is not None
+    return isinstance(predicates, (Where, Level))
 
 
 def is_binary(rows: Matrix) -> bool:
