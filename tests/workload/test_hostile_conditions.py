@@ -430,3 +430,17 @@ def test_a_product_of_reals_under_a_condition_counts_only_where_it_holds():
     expected = np.array([[0.5, 0.5, 0, -1, 0, 2], [1, 1, 0, 1, 0, 1]])
     np.testing.assert_array_equal(workload.encoded.matrix().dense(), expected)
     np.testing.assert_allclose(workload.encoded.gram().dense(), expected.T @ expected)
+
+
+def test_levels_are_public():
+    assert hdmm.Level is Level
+
+
+def test_the_norm_of_several_conditions_on_a_domain_too_large_to_enumerate():
+    encoded = Workload(LARGE).add("p", where="x0 = 1 OR x1 = 1").add("q", where="x2 = 1 OR x3 = 1").encoded
+    assert encoded.matrix().norm_power(1) == 2
+
+
+def test_the_smallest_number_is_not_taken_for_one():
+    workload = Workload(Schema(a=range(2))).add("p", a=Custom([[5e-324, 0]])).add("q", a=Where("a = 1"))
+    np.testing.assert_allclose(workload.encoded.compact.gram().dense(), np.diag([0, 1]), atol=1e-9)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -41,6 +42,8 @@ schema:
 workload:
 """
 BUDGET = hdmm.Budget(epsilon="1")
+DECLARED = np.random.default_rng(8).poisson(0.8, SCHEMA.sizes)
+DECLARED[:, :, 2:] = 0  # nobody in the cells other and missing
 
 
 @dataclass(frozen=True)
@@ -289,6 +292,36 @@ def test_the_tables_are_the_same(plans):
             assert_same_table(found[name], table)
 
 
+@pytest.fixture(scope="module")
+def database():
+    """Records with declared states only: on those, a database and we agree about NOT and <>."""
+    with duckdb.connect() as connection:
+        connection.execute("""
+            CREATE TABLE person (
+                white BOOLEAN, black BOOLEAN, asian BOOLEAN, race TEXT, age INTEGER, "age group" TEXT, half TEXT,
+                state TEXT, income INTEGER, hispanic BOOLEAN
+            )""")
+        for place in zip(*np.nonzero(DECLARED), strict=True):
+            race, age, state, income, hispanic = (int(code) for code in place)
+            flags = [bool(race & 4), bool(race & 2), bool(race & 1)]
+            levels = [("child", "child", "adult", "senior")[age], "young" if age < 2 else "old"]
+            row = [*flags, str(race), age, *levels, ("CA", "NY")[state], (5, 20)[income], bool(hispanic)]
+            connection.executemany(f"INSERT INTO person VALUES ({', '.join('?' * 10)})", [row] * int(DECLARED[place]))
+        yield connection
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_database_counts_the_same(case, database):
+    expected: list[int] = []
+    for statement in filter(None, case.sql.split(";")):
+        found = database.execute(statement)
+        (place,) = [i for i, column in enumerate(found.description) if column[0] in ("count_star()", "n")]
+        expected += [row[place] for row in found.fetchall()]
+    encoded = in_sql(case).encoded
+    answers = [encoded.of(product).apply(DECLARED.reshape(-1)) for product in encoded.products]
+    assert sorted(np.concatenate(answers)[np.concatenate(answers) > 0].tolist()) == sorted(filter(None, expected))
+
+
 def test_the_errors_are_the_same(plans):
     expected, *others = [plan.errors(BUDGET).to_pydict() for plan in plans]
     names = expected.pop("product")
@@ -309,6 +342,12 @@ def test_a_conjunction_is_the_same_as_one_condition_across_attributes():
     joined = Workload(SCHEMA).add("q", income=Identity(), where="hispanic AND age < 3")
     np.testing.assert_array_equal(joined.encoded.matrix().dense(), apart.encoded.matrix().dense())
     assert [product.condition for product in joined.encoded.products] == [None]
+
+
+def test_a_level_counts_only_where_its_condition_holds():
+    level = Level("age group", where="age > 0 AND age < 3")
+    assert level.labels("age", SCHEMA["age"]) == ["child", "adult"]
+    assert level.matrix("age", SCHEMA["age"]).dense().tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
 
 
 @pytest.mark.parametrize("changed", ["age > 1 OR hispanic", "age >= 3 AND hispanic", "age >= 3 OR NOT hispanic"])

@@ -119,9 +119,17 @@ class Stack(Matrix):
 
     def norm_power(self, p: Norm) -> Number:
         weights = [_absolute(weight) ** p for weight in self.weights]
-        factored = [part.factors if isinstance(part, Kron) else (part,) for part in self.parts]
+        factored: list[Sequence[Matrix]] = []
+        signed: list[Number] = []
+        for part, weight in zip(self.parts, weights, strict=True):
+            if isinstance(part, Filtered):
+                factored += part.parts()
+                signed += [weight * term.coefficient for term in part.condition.terms]
+            else:
+                factored.append(part.factors if isinstance(part, Kron) else (part,))
+                signed.append(weight)
         if len({tuple(factor.shape[1] for factor in factors) for factors in factored}) == 1:
-            found = stacked_norm(factored, weights, p)
+            found = stacked_norm(factored, signed, p)
             if found is not None:
                 return found
         if self.shape[1] <= ENUMERABLE:

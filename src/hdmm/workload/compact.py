@@ -100,7 +100,7 @@ class _Book:
 
     def _row(self, axis: int, row: Array | Matrix) -> int:
         numbers = self._numbers[axis]
-        name = row if isinstance(row, Matrix) else row.astype(float).tobytes()
+        name = row if isinstance(row, Matrix) else _name(row)
         if name not in numbers:
             numbers[name] = len(numbers)
             self._rows[axis].append(row)
@@ -142,18 +142,23 @@ def _stacked(rows: Sequence[Array | Matrix], size: int) -> Matrix:
     """Rows as one matrix, in which the identity and the total are known by their structure."""
     parts: list[Matrix] = [row for row in rows if isinstance(row, Matrix)]
     explicit = [row for row in rows if not isinstance(row, Matrix)]
-    often = Counter(row.tobytes() for row in explicit)
-    units = [row.tobytes() for row in np.eye(size, dtype=np.int64)] if size <= len(explicit) else []
+    often = Counter(_name(row) for row in explicit)
+    units = [_name(row) for row in np.eye(size, dtype=np.int64)] if size <= len(explicit) else []
     if units:
         repeats = min(often[unit] for unit in units)
         parts += [Identity(size)] * repeats
         often -= Counter(dict.fromkeys(units, repeats))
     rest = []
     for row in explicit:
-        if often[row.tobytes()] > 0:
-            often[row.tobytes()] -= 1
+        if often[_name(row)] > 0:
+            often[_name(row)] -= 1
             rest.append(row)
     parts += [Total(size) for row in rest if (row == 1).all()]
     others = [row for row in rest if not (row == 1).all()]
     parts += [Dense(np.stack(others))] if others else []
     return parts[0] if len(parts) == 1 else Stack(parts)
+
+
+def _name(row: Array) -> bytes:
+    """A row's numbers as bytes: integers and the same numbers as floats are one."""
+    return row.astype(float).tobytes()
