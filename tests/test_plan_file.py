@@ -279,7 +279,7 @@ SHAPES: dict[str, tuple[Any, str]] = {
     "no sensitivity": (lambda held: held.pop("sensitivity"), "sensitivity is not as expected"),
     "a sensitivity that is a number": (lambda held: held.update(sensitivity=1), "sensitivity is not as expected"),
     "an unknown key": (lambda held: held.update(seed=1), "seed is not as expected"),
-    "an unknown family": (lambda held: held["strategy"].update(family="union"), "strategy is not as expected"),
+    "an unknown family": (lambda held: held["strategy"].update(family="pickle"), "strategy is not as expected"),
     "an unknown key in the strategy": (lambda held: held["strategy"].update(pickle="x"), "pickle is not as expected"),
     "a spec that is a list": (lambda held: held.update(spec=[]), "spec is not as expected"),
     "a candidate that is a text": (lambda held: held.update(candidates=["x"]), "candidates.0 is not as expected"),
@@ -340,7 +340,8 @@ def npy(array: Any, **options: Any) -> str:
 
 def set_factor(text: str, sensitivity: str = "1"):
     def change(held: Any) -> None:
-        held["strategy"]["factors"]["a"] = text
+        held["strategy"]["factors"]["factor 1"] = text
+        held["strategy"]["blocks"][0]["factors"] = ["factor 1"]
         held["sensitivity"] = sensitivity
 
     return change
@@ -352,13 +353,29 @@ def test_a_factor_that_can_answer_the_workload_is_loaded(tampered) -> None:
 
 
 def marginals_of(*sets: list[str]) -> list[dict[str, Any]]:
-    return [{"attributes": names, "weight": "1"} for names in sets]
+    return [{"attributes": names, "factors": ["identity"] * len(names), "weight": "1"} for names in sets]
+
+
+def sex_by(rows: Any):
+    """A plan's one block with another factor for sex, its second attribute."""
+
+    def change(held: Any) -> None:
+        held["strategy"]["factors"]["factor 1"] = npy(rows)
+        held["strategy"]["blocks"][0]["factors"][held["strategy"]["blocks"][0]["attributes"].index("sex")] = "factor 1"
+
+    return change
+
+
+def without_sex(held: Any) -> None:
+    block = held["strategy"]["blocks"][0]
+    place = block["attributes"].index("sex")
+    del block["attributes"][place], block["factors"][place]
 
 
 UNSUPPORTED: dict[str, tuple[str, Any]] = {
-    "a factor of too little rank": ("kron", lambda held: held["strategy"]["factors"].update(sex=npy([[1, 1]]))),
-    "a factor that leaves a value out": ("kron", lambda held: held["strategy"]["factors"].update(sex=npy([[1, 0]]))),
-    "an attribute without a factor": ("kron", lambda held: held["strategy"]["factors"].pop("sex")),
+    "a factor of too little rank": ("kron", sex_by([[1, 1]])),
+    "a factor that leaves a value out": ("kron", sex_by([[1, 0]])),
+    "an attribute without a factor": ("kron", without_sex),
     "a marginal too few": ("marginal", lambda held: held["strategy"]["blocks"].pop(0)),
     "marginals of single attributes": (
         "marginal",
@@ -464,13 +481,15 @@ def test_a_marginal_whose_weight_is_no_positive_number_is_refused(tampered, weig
 
 
 BLOCKS: dict[str, tuple[Any, str]] = {
-    "a marginal twice": (marginals_of(["sex"], ["sex"]), "its strategy is not usable: its marginals are not distinct"),
+    "a marginal twice": (marginals_of(["sex"], ["sex"]), "its strategy is not usable: its blocks are not distinct"),
     "no marginals": ([], "its strategy is not usable"),
     "an unknown attribute": (marginals_of(["sxe"]), "'sxe' is not in the schema; did you mean 'sex'"),
     "an attribute twice": (marginals_of(["sex", "sex"]), "its strategy is not usable"),
     "attributes in the wrong order": (marginals_of(["age", "sex"]), "its strategy is not usable"),
-    "a weight that is a number": ([{"attributes": ["sex"], "weight": 1}], "is not as expected"),
-    "a block without a weight": ([{"attributes": ["sex"]}], "is not as expected"),
+    "a weight that is a number": ([{"attributes": [], "factors": [], "weight": 1}], "is not as expected"),
+    "a block without a weight": ([{"attributes": ["sex"], "factors": ["identity"]}], "is not as expected"),
+    "a factor too few": ([{"attributes": ["sex"], "factors": [], "weight": "1"}], "its strategy is not usable"),
+    "an unknown factor": ([{"attributes": ["sex"], "factors": ["x"], "weight": "1"}], "its strategy is not usable"),
     "a block that is a list": ([[["sex"], "1"]], "is not as expected"),
 }
 

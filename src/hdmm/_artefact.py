@@ -29,7 +29,7 @@ _HEADER = 1024
 _OPEN, _CLOSE = b', "content":\n', b"\n}\n"
 # The one form that is written, whole, so that nothing in a header is ever interpreted.
 _NPY = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '<i8', 'fortran_order': False, 'shape': \((?P<shape>[0-9]{1,12},|"
+    rb"\x93NUMPY\x01\x00..\{'descr': '<(?P<kind>[if])8', 'fortran_order': False, 'shape': \((?P<shape>[0-9]{1,12},|"
     rb"[0-9]{1,12}, [0-9]{1,12})\), \} *\n",
     re.DOTALL,
 )
@@ -104,22 +104,32 @@ def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def encode_array(array: Integers) -> bytes:
-    """Integers in npy form."""
+def encode_array(array: NDArray[Any]) -> bytes:
+    """Integers, or floating-point numbers, in npy form."""
     buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.ascontiguousarray(array, "<i8"), version=(1, 0), allow_pickle=False)
+    kind = "<f8" if array.dtype.kind == "f" else "<i8"
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array, kind), version=(1, 0), allow_pickle=False)
     return buffer.getvalue()
 
 
 def decode_array(data: bytes, name: str) -> Integers:
     """Integers from npy form; anything else is refused, and nothing is allocated on the word of its header."""
+    array = decode_numbers(data, name)
+    if array.dtype.kind != "i":
+        raise ArtefactError(f"{name}: does not hold an array of integers")
+    return array
+
+
+def decode_numbers(data: bytes, name: str) -> NDArray[Any]:
+    """Integers or floating-point numbers from npy form."""
     found = _NPY.match(data)
     if found is None:
         raise ArtefactError(f"{name}: does not hold an array of integers")
     shape = tuple(int(size) for size in found["shape"].split(b",") if size.strip())
     if prod(shape) * 8 != len(data) - found.end():
         raise ArtefactError(f"{name}: does not hold an array of integers")
-    return np.frombuffer(data, "<i8", offset=found.end()).reshape(shape).astype(np.int64)
+    kind = f"<{found['kind'].decode()}8"
+    return np.frombuffer(data, kind, offset=found.end()).reshape(shape).astype(kind[1:])
 
 
 def check_new(path: Path) -> None:

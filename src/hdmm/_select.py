@@ -1,37 +1,47 @@
-"""Selection: run operators, keep the strategy with the least error. Data is out of reach from here."""
+"""Selection (OPT_HDMM): run operators, keep the strategy with the least error. Data is out of reach from here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import final, get_args
 
-from hdmm import baselines
+from hdmm import baselines, operators
 from hdmm._plan import REFERENCE, Candidate, Plan, rmse
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.memory import check_memory
 from hdmm.operators.base import Operator, loss
+from hdmm.operators.descent import Effort
 from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
-from hdmm.workload import Workload
+from hdmm.strategy.integer import integral
+from hdmm.workload import Encoded, Workload
 
 
 @final
 @dataclass(frozen=True)
 class Progress:
-    """What `on_progress` is told after each candidate: who, its RMSE, the best so far and the bound, at ε = 1."""
+    """What `on_progress` is told when an operator begins, and when it has a candidate: the numbers are at ε = 1."""
 
     operator: str
-    rmse: float
-    best: float
+    rmse: float | None
+    """The candidate's RMSE; None when the operator has only begun."""
+    best: float | None
+    """The least RMSE so far."""
     bound: float | None
+    """No strategy has a lower one."""
 
 
-DEFAULT: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain(), baselines.Marginals())
+DEFAULT: tuple[Operator, ...] = (
+    baselines.Identity(),
+    baselines.Plain(),
+    baselines.Marginals(),
+    operators.Marginal(),
+)
 
 
 def select(
@@ -40,52 +50,111 @@ def select(
     *,
     unit: Unit | None = None,
     operators: Sequence[Operator] | None = None,
+    restarts: int = 5,
+    seed: int = 0,
+    time_limit: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Plan:
     """Choose what to measure for a workload: the strategy with the least predicted error.
 
-    ``noise`` is "laplace" (pure ε) or "gaussian" (ε with δ, or ρ). No data is needed and none can be given.
+    ``noise`` is "laplace" (pure ε) or "gaussian" (ε with δ, or ρ). No data is needed and none can be given. More
+    ``restarts`` search longer; after ``time_limit`` seconds, or at an interrupt, the best so far is kept. The same seed
+    gives the same plan.
     """
+    chosen = _checked(workload, noise, operators, restarts, seed, time_limit)
+    encoded = workload.encoded
+    effort = Effort(restarts, seed, None if time_limit is None else monotonic() + time_limit)
+    search = _Search(encoded, noise, on_progress, seed)
+    for operator in chosen:
+        if search.best is not None and effort.over:
+            break
+        try:
+            search.attempt(operator, effort)
+        except KeyboardInterrupt:
+            if search.best is None:
+                raise
+            break
+    if search.best is None:
+        raise search.refused or InputError("none of the given operators has a strategy for this workload")
+    return Plan(workload, noise, unit or Unit(), *search.best, tuple(search.tried), search.bound)
+
+
+@final
+class _Search:
+    """The best candidate so far, and what was tried."""
+
+    def __init__(
+        self, encoded: Encoded, noise: NoiseKind, on_progress: Callable[[Progress], None] | None, seed: int
+    ) -> None:
+        self._encoded = encoded
+        self._noise: NoiseKind = noise
+        self._norm = NORM[noise]
+        self._on_progress = on_progress
+        self._seed = seed
+        self.bound = svd_bound(encoded.compact.gram())
+        self.best: tuple[Strategy, str] | None = None
+        self._least = float("inf")
+        self.tried: list[Candidate] = []
+        self.refused: TooLargeError | None = None
+
+    def attempt(self, operator: Operator, effort: Effort) -> None:
+        """Let one operator propose, make what it proposes measurable, and keep it if it is the best."""
+        start = perf_counter()
+        self._report(operator, None)
+        proposal = operator.propose(self._encoded, self._norm, effort)
+        if proposal is None:
+            return
+        try:
+            check_memory(proposal.strategy, self._encoded)
+        except TooLargeError as error:
+            self.refused = error
+            return
+        strategy = self._measurable(proposal.strategy)
+        if strategy is None:
+            return
+        if proposal.bound is not None:
+            self.bound = max(self.bound or 0.0, proposal.bound)
+        found = rmse(strategy, self._encoded.products, calibrate(strategy.blocks, self._noise, REFERENCE[self._noise]))
+        if found < self._least:
+            self._least, self.best = found, (strategy, operator.name)
+        certificate = loss(strategy, self._encoded, self._norm) / self.bound - 1 if self.bound else None
+        self.tried.append(Candidate(operator.name, found, perf_counter() - start, certificate, self._seed))
+        self._report(operator, found)
+
+    def _report(self, operator: Operator, found: float | None) -> None:
+        if self._on_progress is not None:
+            if self.best is None:
+                self._on_progress(Progress(operator.name, found, None, None))
+                return
+            unit = unit_variance(self._noise, REFERENCE[self._noise])
+            lowest = None if self.bound is None else sqrt(unit * self.bound / self._encoded.query_count)
+            self._on_progress(Progress(operator.name, found, self._least, lowest))
+
+    def _measurable(self, strategy: Strategy) -> Strategy | None:
+        """Laplace noise is added to integers: the strategy's queries become integers, at next to no loss."""
+        return integral(strategy, self._encoded) if self._noise == "laplace" else strategy
+
+
+def _checked(
+    workload: Workload,
+    noise: NoiseKind,
+    operators: Sequence[Operator] | None,
+    restarts: int,
+    seed: int,
+    time_limit: float | None,
+) -> tuple[Operator, ...]:
     if not isinstance(workload, Workload):
         raise WorkloadError(f"workload={workload!r}: expected a Workload")
     if not workload.products:
         raise WorkloadError("the workload is empty; ask for at least one product")
     if noise not in get_args(NoiseKind):
         raise InputError(f"noise={noise!r}: expected 'laplace' or 'gaussian'")
+    for name, value in (("restarts", restarts), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InputError(f"{name}={value!r}: expected an integer from 0, for example {name}=5")
+    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
+        raise InputError(f"time_limit={time_limit!r}: expected seconds, for example time_limit=60")
     chosen = DEFAULT if operators is None else tuple(operators)
     if not chosen or not all(isinstance(operator, Operator) for operator in chosen):
-        raise InputError(f"operators={operators!r}: expected operators, for example [hdmm.baselines.Identity()]")
-
-    encoded = workload.encoded
-    norm = NORM[noise]
-    bound = svd_bound(encoded.compact.gram())
-    best: tuple[float, Operator, Strategy] | None = None
-    tried = []
-    refused: TooLargeError | None = None
-    for operator in chosen:
-        start = perf_counter()
-        strategy = operator.propose(encoded, norm)
-        if strategy is None or not _measurable(strategy):
-            continue
-        try:
-            check_memory(strategy, encoded)
-        except TooLargeError as error:
-            refused = error
-            continue
-        found = rmse(strategy, encoded.products, calibrate(strategy.blocks, noise, REFERENCE[noise]))
-        if best is None or found < best[0]:
-            best = (found, operator, strategy)
-        certificate = loss(strategy, encoded, norm) / bound - 1 if bound else None
-        tried.append(Candidate(operator.name, found, perf_counter() - start, certificate))
-        if on_progress is not None:
-            least = unit_variance(noise, REFERENCE[noise])
-            lowest = None if bound is None else sqrt(least * bound / encoded.query_count)
-            on_progress(Progress(operator.name, found, best[0], lowest))
-    if best is None:
-        raise refused or InputError("none of the given operators has a strategy for this workload")
-    return Plan(workload, noise, unit or Unit(), best[2], best[1].name, tuple(tried))
-
-
-def _measurable(strategy: Strategy) -> bool:
-    """Only integer queries can be measured exactly by this version."""
-    return all(block.integral for block in strategy.blocks)
+        raise InputError(f"operators={operators!r}: expected operators, for example [hdmm.operators.Kron()]")
+    return chosen

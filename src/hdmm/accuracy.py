@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import final
 
 import numpy as np
@@ -48,10 +47,9 @@ def accuracy(strategy: Strategy, product: EncodedProduct, noise: Calibration, le
     types = tuple(strategy.row_types(product, axis) for axis in product.axes)
     if not types:
         return Accuracy((), *_errors(strategy, product, (), noise, level))
-    others = prod(one.counts.size for one in types[1:]) * types[0].counts.shape[1] * types[0].values.shape[2]
-    step = max(1, _ENTRIES // others)
+    step = max(1, _ENTRIES // strategy.row_size(product, types))
     parts = [
-        _errors(strategy, product, (types[0].some(slice(start, start + step)), *types[1:]), noise, level)
+        _errors(strategy, product, (types[0].some(start, start + step), *types[1:]), noise, level)
         for start in range(0, len(types[0]), step)
     ]
     stderr, margins = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
@@ -67,11 +65,10 @@ def _errors(
     second, fourth, sixth, largest = (np.zeros(shape) for _ in range(4))
     for block in blocks:
         two, four, six = cumulants(noise.variances[block.block])
-        second += two * block.power_sum(2, len(shape))
-        fourth += four * block.power_sum(4, len(shape))
-        sixth += six * block.power_sum(6, len(shape))
-        sizes = np.where(block.counts > 0, abs(block.values), 0)
-        largest = np.maximum(largest, sizes.max(axis=tuple(range(len(shape), sizes.ndim))))
+        second += two * block.power_sum(2)
+        fourth += four * block.power_sum(4)
+        sixth += six * block.power_sum(6)
+        largest = np.maximum(largest, block.largest())
     stderr = np.sqrt(second)
     if noise.kind == "gaussian":
         return stderr, normal_margin(1.0, level) * stderr
@@ -95,9 +92,7 @@ def _few_terms_margin(
     """The margin at one combination of types, from the law of its sum. Signs do not matter: the noise is symmetric."""
     terms = []
     for block in blocks:
-        values, counts = np.broadcast_arrays(block.values, block.counts)
-        at = tuple(index if size > 1 else 0 for index, size in zip(place, values.shape, strict=False))
-        sizes, often = abs(values[at]).reshape(-1), counts[at].reshape(-1)
+        sizes, often = block.at(place)
         keep = (often > 0) & (sizes > 0)
         terms.append(np.stack([np.full(keep.sum(), scales[block.block]), sizes[keep], often[keep]]))
     merged = np.concatenate(terms, axis=1)

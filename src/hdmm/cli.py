@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hdmm import Budget, Plan, Progress, Spec, Unit, __version__, release, select
 from hdmm.errors import HdmmError, InputError
 from hdmm.texttable import bytes_text, count_text, text_table
+
+if TYPE_CHECKING:
+    from hdmm.paper.check import Cell
 
 app = typer.Typer(
     name="hdmm",
@@ -44,6 +47,11 @@ def plan(
         Path | None, typer.Option("-o", "--output", help="The plan file; by default SPEC.plan, in place of SPEC.yaml.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan file.")] = False,
+    restarts: Annotated[int, typer.Option(help="How many random starts to try: more search longer.")] = 5,
+    seed: Annotated[int, typer.Option(help="Where random starts come from; the same seed gives the same plan.")] = 0,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which the best plan so far is kept; so does Ctrl-C.")
+    ] = None,
 ) -> None:
     """Find the measurements with the least error for the questions of a spec. Needs no data."""
     read = Spec.load(spec)
@@ -55,12 +63,16 @@ def plan(
     typer.echo(f"{products:,} products, {queries} queries, {count_text(read.schema.cells)} cells")
     weighted = "RMSE" if all(product.weight == 1 for product in read.workload.products) else "weighted RMSE"
     typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
-    found = select(
-        read.workload,
-        noise=read.noise,
-        unit=unit,
-        on_progress=_tell,
-    )
+    with _search() as tell:
+        found = select(
+            read.workload,
+            noise=read.noise,
+            unit=unit,
+            restarts=restarts,
+            seed=seed,
+            time_limit=time_limit,
+            on_progress=tell,
+        )
     found.save(target, overwrite=force)
     typer.echo(f"{found.operator} has the least error; wrote {target}")
     if read.noise == "gaussian":
@@ -74,10 +86,19 @@ def show(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the strategy into this new .png or .svg file.")
+    ] = None,
 ) -> None:
     """Tell the error of every table at a budget, before any of it is spent. Needs no data."""
     budget = _budget(epsilon, delta, rho)
-    typer.echo(Plan.load(plan).describe(budget))
+    loaded = Plan.load(plan)
+    typer.echo(loaded.describe(budget))
+    if picture is not None:
+        from hdmm.picture import draw
+
+        draw(loaded, picture)
+        typer.echo(f"\ndrew the strategy into {picture}")
 
 
 @app.command(name="release")
@@ -117,24 +138,34 @@ def demo(
     """Make up 100,000 people, plan a mixed workload, release it, and compare with the truth."""
     from hdmm.demo import run
 
-    run(Budget(epsilon), keep, typer.echo, _tell, _bar)
+    with _search() as tell:
+        run(Budget(epsilon), keep, typer.echo, tell, _bar)
 
 
 @app.command()
 def paper(
     check: Annotated[
-        Literal["all", "workloads", "baselines"],
+        Literal["all", "workloads", "baselines", "multi-d", "one-d"],
         typer.Option(
             help="workloads: the census workloads from SQL, compacted, and their sizes. "
-            "baselines: the columns Identity, Baseline and SVDB of all four tables, cell by cell."
+            "baselines: the columns Identity, Baseline and SVDB of all four tables, cell by cell. "
+            "multi-d: the columns OPT_⊗, OPT_+, OPT_M and HDMM. one-d: the column OPT_0."
         ),
     ] = "all",
 ) -> None:
-    """Print our numbers beside those of the paper; exit code 1 if one differs in its printed digits."""
+    """Print our numbers beside those of the paper; exit code 1 if one differs, or is worse, in its printed digits."""
+    from hdmm.paper.check import check_baselines, check_strategies
+
     if check in ("all", "workloads"):
         _check_workloads()
-    if check in ("all", "baselines"):
-        _check_baselines()
+    cells: dict[str, Callable[[], Iterable[Cell]]] = {
+        "baselines": check_baselines,
+        "multi-d": lambda: check_strategies("multi-d"),
+        "one-d": lambda: check_strategies("one-d"),
+    }
+    fine = [_check_cells(make()) for name, make in cells.items() if check in ("all", name)]
+    if not all(fine):
+        raise typer.Exit(1)
 
 
 def _check_workloads() -> None:
@@ -149,19 +180,18 @@ def _check_workloads() -> None:
         typer.echo(text_table(["form", "parts", "size", "paper"], rows) + "\n")
 
 
-def _check_baselines() -> None:
-    from hdmm.paper.check import check_baselines
-
-    cells = list(check_baselines())
-    rows = [[cell.table, cell.workload, cell.column, cell.ours, cell.paper, cell.note] for cell in cells]
-    typer.echo(text_table(["table", "workload", "column", "ours", "paper", "note"], rows))
-    agree = sum(cell.agrees for cell in cells)
-    off = sum(cell.known_to_be_off for cell in cells)
-    typer.echo(
-        f"\n{agree - off} of {len(cells)} cells agree to the printed digits; {off} of the paper's are known to be off"
-    )
-    if agree < len(cells):
-        raise typer.Exit(1)
+def _check_cells(cells: Iterable[Cell]) -> bool:
+    """Print cells as they come; whether all of them agree."""
+    count = agree = off = 0
+    for cell in cells:
+        if not count:
+            typer.echo(f"{'table':<16} {'workload':<36} {'column':<10} {'ours':>16} {'paper':>16}  note")
+        mark = "" if cell.agrees else "  WORSE" if cell.at_most else "  DIFFERS"
+        place = f"{cell.table:<16} {cell.workload:<36} {cell.column:<10}"
+        typer.echo(f"{place} {cell.ours:>16,.2f} {cell.paper:>16,.2f}  {cell.note}{mark}")
+        count, agree, off = count + 1, agree + cell.agrees, off + cell.known_to_be_off
+    typer.echo(f"\n{agree - off} of {count} cells are as printed or better; {off} of the paper's are known to be off\n")
+    return agree == count
 
 
 @app.callback(invoke_without_command=True)
@@ -197,9 +227,30 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
     return Budget(epsilon, delta, rho)
 
 
-def _tell(progress: Progress) -> None:
-    bound = f", {progress.rmse / progress.bound:.2f} times the lower bound" if progress.bound else ""
-    typer.echo(f"  {progress.operator:<12} {progress.rmse:>12,.2f}{bound}")
+@contextmanager
+def _search() -> Iterator[Callable[[Progress], None]]:
+    """A line for every candidate; on a terminal also what runs now, and the best so far."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        if not sys.stderr.isatty():
+            status.stop()
+
+        def tell(progress: Progress) -> None:
+            if progress.rmse is None:
+                best = "" if progress.best is None else f"; best so far {progress.best:,.2f}{_ratio(progress)}"
+                status.update(f"{progress.operator} …{best}")
+            else:
+                ratio = f", {progress.rmse / progress.bound:.2f} times the lower bound" if progress.bound else ""
+                typer.echo(f"  {progress.operator:<12} {progress.rmse:>12,.2f}{ratio}")
+
+        yield tell
+
+
+def _ratio(progress: Progress) -> str:
+    if progress.best is None or not progress.bound:
+        return ""
+    return f", {progress.best / progress.bound:.2f} times the lower bound"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from hdmm.matrix import (
     Identity,
     Kron,
     Matrix,
+    PIdentity,
     Prefix,
     Restricted,
     Select,
@@ -21,8 +22,9 @@ from hdmm.matrix import (
     Total,
     Width,
 )
+from hdmm.matrix.fourier import Waves
 from hdmm.schema import Schema
-from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy
+from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy, UnionStrategy
 from hdmm.workload import AllRange as Ranges
 from hdmm.workload import Custom, Encoded, Where, Workload
 from hdmm.workload import Identity as Each
@@ -32,6 +34,7 @@ from hdmm.workload import Total as Sum_
 _RNG = np.random.default_rng(7)
 _INTEGERS = _RNG.integers(-3, 4, (3, 5))
 _REALS = _RNG.normal(size=(2, 4))
+_PIDENTITY = PIdentity(np.array([[1, 0, 0.5, 2, 0], [0, 3, 0, 1, 1]]))
 
 _OR = Condition.of(np.array([[0, 1], [1, 1]], bool), {0: np.array([0, 1, 1]), 1: np.array([1, 0])})
 _XOR = Condition.of(np.array([[0, 1], [1, 0]], bool), {0: np.array([0, 1, 1]), 1: np.array([1, 0, 1, 0])})
@@ -59,6 +62,12 @@ MATRICES: dict[str, Matrix] = {
     "kron of shrinking factors": Kron([Total(3), Dense(_INTEGERS), Width(4, 3)]),
     "union of products": Stack([Kron([Prefix(3), Total(2)]), Kron([Total(3), Identity(2)])], [2, 1]),
     "union with complements": Stack([Kron([Complement(Identity(3)), Total(2)]), Kron([AllRange(3), Identity(2)])]),
+    "sines": Waves("sine", _RNG.normal(size=5), _RNG.normal(size=5)),
+    "cosines": Waves("cosine", _RNG.normal(size=4), _RNG.normal(size=4)),
+    "p-identity": _PIDENTITY,
+    "squares of a p-identity": _PIDENTITY.power(2),
+    "inverse of a p-identity": _PIDENTITY.inverse(),
+    "sizes of an inverse": _PIDENTITY.inverse().power(1),
     "restricted ranges": Restricted(AllRange(4), np.array([True, False, True, True])),
     "disjunction": Filtered(Kron([Prefix(3), Total(2)]), _OR),
     "disjoint boxes": Filtered(Kron([Total(3), Dense(_REALS), Identity(2)]), _XOR),
@@ -83,6 +92,7 @@ def _identity(*axes: int) -> tuple[Matrix, ...]:
 
 
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
+_BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
 _WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.name != "reals"])
 
 STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
@@ -97,6 +107,29 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
                 Block((0, 2), _identity(0, 2), Fraction(1, 3)),
                 Block((2,), _identity(2)),
                 Block((), ()),
+            ),
+        ),
+        WORKLOAD,
+    ),
+    "marginals over bases": (
+        MarginalStrategy(
+            SCHEMA.sizes,
+            (
+                Block((0, 1), (Identity(2), _BASE)),
+                Block((1, 2), (_BASE, AllRange(4)), Fraction(2)),
+                Block((0, 2), (Identity(2), AllRange(4)), Fraction(1, 3)),
+                Block((), ()),
+            ),
+        ),
+        WORKLOAD,
+    ),
+    "union": (
+        UnionStrategy(
+            SCHEMA.sizes,
+            (
+                Block((0, 1), (Identity(2), _BASE), Fraction(1, 2)),
+                Block((1, 2), (AllRange(3), Dense(_SQUARE))),
+                Block((0, 2), (Identity(2), AllRange(4)), Fraction(2)),
             ),
         ),
         WORKLOAD,

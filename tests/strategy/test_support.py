@@ -2,7 +2,7 @@
 
 import pytest
 
-from hdmm.matrix import Dense, Identity, Total
+from hdmm.matrix import AllRange, Dense, Identity, Total
 from hdmm.schema import Schema
 from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy
 from hdmm.workload import Identity as Each
@@ -32,6 +32,11 @@ def test_a_block_needs_a_factor_for_each_axis():
         Block((0, 1), (Identity(3),))
 
 
-def test_a_marginal_strategy_takes_only_counts_of_cells():
-    with pytest.raises(ValueError, match="count cells"):
+def test_the_bases_of_a_marginal_strategy_tell_all_cells_apart():
+    with pytest.raises(ValueError, match="does not tell all its cells apart"):
         MarginalStrategy(SCHEMA.sizes, (Block((0,), (Total(3),)),))
+
+
+def test_the_blocks_of_a_marginal_strategy_share_their_factors():
+    with pytest.raises(ValueError, match="share one factor for each attribute"):
+        MarginalStrategy(SCHEMA.sizes, (Block((0,), (Identity(3),)), Block((0, 1), (AllRange(3), Identity(4)))))

@@ -5,24 +5,38 @@ from __future__ import annotations
 import base64
 import re
 from fractions import Fraction
+from math import isclose
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hdmm import baselines, matrix
-from hdmm._artefact import decode_array, encode, encode_array, read, write
+from hdmm._artefact import decode_numbers, encode, encode_array, read, write
 from hdmm._plan.plan import Candidate, Plan
 from hdmm.errors import ArtefactError, InputError
-from hdmm.matrix import Matrix
+from hdmm.matrix import Matrix, Number
 from hdmm.memory import check_memory
-from hdmm.privacy.calibrate import NORM
+from hdmm.privacy.calibrate import NORM, NoiseKind
 from hdmm.privacy.unit import Unit
-from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy, sensitivity
+from hdmm.strategy import (
+    Block,
+    DirectStrategy,
+    KronStrategy,
+    MarginalStrategy,
+    Strategy,
+    UnionStrategy,
+    sensitivity,
+)
 from hdmm.workload import Workload
 from hdmm.workload.spec import Spec
 
 _KIND = "plan"
+_FAMILIES: dict[type[Strategy], Literal["kron", "marginal", "union"]] = {
+    KronStrategy: "kron",
+    MarginalStrategy: "marginal",
+    UnionStrategy: "union",
+}
 _WEIGHT = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
 
 
@@ -37,22 +51,19 @@ class _Direct(_Model):
 
 
 class _Block(_Model):
+    """A block by its attributes, the names of its factors ("identity", or a key of the factors), and its weight."""
+
     attributes: list[str]
+    factors: list[str]
     weight: str
 
 
-class _Marginal(_Model):
-    """Marginals by their attributes, with weights as fractions."""
+class _Blocks(_Model):
+    """A strategy of blocks; a factor is an array as base64 of its npy form."""
 
-    family: Literal["marginal"] = "marginal"
-    blocks: list[_Block]
-
-
-class _Kron(_Model):
-    """One factor per attribute: "identity", or an integer array as base64 of its npy form."""
-
-    family: Literal["kron"] = "kron"
+    family: Literal["kron", "marginal", "union"]
     factors: dict[str, str]
+    blocks: list[_Block]
 
 
 class _Candidate(_Model):
@@ -65,9 +76,10 @@ class _Candidate(_Model):
 
 class _File(_Model):
     spec: dict[str, Any]
-    strategy: Annotated[_Direct | _Marginal | _Kron, Field(discriminator="family")]
+    strategy: Annotated[_Direct | _Blocks, Field(discriminator="family")]
     sensitivity: str
     operator: str
+    lowest: float | None
     candidates: list[_Candidate]
 
 
@@ -79,6 +91,7 @@ def plan_bytes(plan: Plan) -> bytes:
         strategy=_strategy_data(plan.strategy, plan.workload),
         sensitivity=str(sensitivity(plan.strategy.blocks, NORM[plan.noise])),
         operator=plan.operator,
+        lowest=plan.lowest,
         candidates=[_Candidate(**vars(candidate)) for candidate in plan.tried],
     )
     return encode(_KIND, content.model_dump())
@@ -104,10 +117,10 @@ def parse(content: Any, name: str) -> Plan:
     try:
         spec = Spec.read(file.spec)
         unit = Unit(spec.rows, spec.neighbours)
-        strategy = _strategy(file.strategy, spec.workload)
+        strategy = _strategy(file.strategy, spec.workload, spec.noise)
         check_memory(strategy, spec.workload.encoded)
         supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
-        norm = str(sensitivity(strategy.blocks, NORM[spec.noise]))
+        norm = sensitivity(strategy.blocks, NORM[spec.noise])
     except InputError as error:
         raise ArtefactError(f"{name}: {error}") from None
     except (ValueError, ArithmeticError) as error:
@@ -116,72 +129,79 @@ def parse(content: Any, name: str) -> Plan:
         raise ArtefactError(f"{name}: is nested too deeply") from None
     if not supported:
         raise ArtefactError(f"{name}: its strategy cannot answer its workload; plan again")
-    if norm != file.sensitivity:
+    if not _same(norm, file.sensitivity):
         raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
     tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
-    return Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried)
+    return Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried, file.lowest)
 
 
-def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Marginal | _Kron:
+def _same(norm: Number, stated: str) -> bool:
+    """Whether a sensitivity is the stated one: exactly for integers and fractions, else to rounding."""
+    if isinstance(norm, float):
+        try:
+            return isclose(norm, float(stated), rel_tol=1e-9)
+        except ValueError:
+            return False
+    return str(norm) == stated
+
+
+def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
+    if isinstance(strategy, DirectStrategy):
+        return _Direct()
     names = workload.schema.names
-    match strategy:
-        case DirectStrategy():
-            return _Direct()
-        case MarginalStrategy():
-            return _Marginal(
-                blocks=[
-                    _Block(attributes=[names[axis] for axis in block.axes], weight=str(block.weight))
-                    for block in strategy.blocks
-                ]
+    keys: dict[int, str] = {}
+    factors: dict[str, str] = {}
+    blocks = []
+    for block in strategy.blocks:
+        for factor in block.factors:
+            if id(factor) not in keys:
+                whole = isinstance(factor, matrix.Identity)
+                keys[id(factor)] = "identity" if whole else f"factor {len(factors) + 1}"
+                if not whole:
+                    factors[keys[id(factor)]] = base64.b64encode(encode_array(factor.dense())).decode()
+        blocks.append(
+            _Block(
+                attributes=[names[axis] for axis in block.axes],
+                factors=[keys[id(factor)] for factor in block.factors],
+                weight=str(block.weight),
             )
-        case KronStrategy():
-            block = strategy.block
-            pairs = zip(block.axes, block.factors, strict=True)
-            return _Kron(factors={names[axis]: _factor_data(factor) for axis, factor in pairs})
-    raise TypeError(f"{type(strategy).__name__} has no file form")
+        )
+    return _Blocks(family=_FAMILIES[type(strategy)], factors=factors, blocks=blocks)
 
 
-def _strategy(data: _Direct | _Marginal | _Kron, workload: Workload) -> Strategy:
+def _strategy(data: _Direct | _Blocks, workload: Workload, noise: NoiseKind) -> Strategy:
     schema, encoded = workload.schema, workload.encoded
-    match data:
-        case _Direct():
-            strategy = baselines.Plain().propose(encoded, 1)
-            assert strategy is not None
-        case _Marginal():
-            blocks = []
-            if any(not _WEIGHT.fullmatch(given.weight) for given in data.blocks):
-                raise ValueError("a weight is not a fraction")
-            for given in data.blocks:
-                axes = tuple(schema.axis(name) for name in given.attributes)
-                blocks.append(
-                    Block(axes, tuple(matrix.Identity(schema.sizes[axis]) for axis in axes), Fraction(given.weight))
-                )
-            if len({block.axes for block in blocks}) != len(blocks) or not blocks:
-                raise ValueError("its marginals are not distinct")
-            strategy = MarginalStrategy(schema.sizes, tuple(blocks))
-        case _Kron():
-            axes = tuple(schema.axis(name) for name in data.factors)
-            factors = tuple(
-                _factor(text, schema.sizes[axis]) for axis, text in zip(axes, data.factors.values(), strict=True)
-            )
-            order = sorted(range(len(axes)), key=axes.__getitem__)
-            block = Block(tuple(axes[i] for i in order), tuple(factors[i] for i in order))
-            strategy = KronStrategy(schema.sizes, (block,))
-    if not all(block.integral for block in strategy.blocks):
+    if isinstance(data, _Direct):
+        proposal = baselines.Plain().propose(encoded, 1)
+        assert proposal is not None
+        return _checked(proposal.strategy, noise)
+    factors = {key: _factor(text) for key, text in data.factors.items()}
+    blocks = []
+    for given in data.blocks:
+        if not _WEIGHT.fullmatch(given.weight):
+            raise ValueError("a weight is not a fraction")
+        axes = tuple(schema.axis(name) for name in given.attributes)
+        chosen = []
+        for axis, key in zip(axes, given.factors, strict=True):
+            factor = matrix.Identity(schema.sizes[axis]) if key == "identity" else factors.get(key)
+            if factor is None or factor.shape[1] != schema.sizes[axis]:
+                raise ValueError("a factor is not a matrix over its attribute")
+            chosen.append(factor)
+        blocks.append(Block(axes, tuple(chosen), Fraction(given.weight)))
+    if not blocks or (data.family == "marginal" and len({block.axes for block in blocks}) != len(blocks)):
+        raise ValueError("its blocks are not distinct")
+    family = next(kind for kind, name in _FAMILIES.items() if name == data.family)
+    return _checked(family(schema.sizes, tuple(blocks)), noise)
+
+
+def _checked(strategy: Strategy, noise: NoiseKind) -> Strategy:
+    if noise == "laplace" and not all(block.integral for block in strategy.blocks):
         raise ValueError("its queries are not integers")
     return strategy
 
 
-def _factor_data(factor: Matrix) -> str:
-    if isinstance(factor, matrix.Identity):
-        return "identity"
-    return base64.b64encode(encode_array(factor.dense())).decode()
-
-
-def _factor(text: str, size: int) -> Matrix:
-    if text == "identity":
-        return matrix.Identity(size)
-    array = decode_array(base64.b64decode(text, validate=True), "a factor")
-    if array.ndim != 2 or array.shape[1] != size:
+def _factor(text: str) -> Matrix:
+    array = decode_numbers(base64.b64decode(text, validate=True), "a factor")
+    if array.ndim != 2:
         raise ValueError("a factor is not a matrix over its attribute")
     return matrix.Dense(array)

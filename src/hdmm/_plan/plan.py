@@ -51,20 +51,18 @@ class Plan:
     strategy: Strategy
     operator: str
     tried: tuple[Candidate, ...]
+    lowest: float | None = None
+    """A proved lower bound on the loss of every strategy; None where none is known."""
 
     @cached_property
     def loss(self) -> float:
         """‖A‖²·‖WA⁺‖²_F, the weighted total squared error at unit noise."""
         return loss(self.strategy, self.workload.encoded, NORM[self.noise])
 
-    @cached_property
-    def _bound(self) -> float | None:
-        return svd_bound(self.workload.encoded.compact.gram())
-
     @property
     def certificate(self) -> float | None:
         """The plan's total squared error over the best proved lower bound, minus 1; None where no bound is known."""
-        return self.loss / self._bound - 1 if self._bound else None
+        return self.loss / self.lowest - 1 if self.lowest else None
 
     @property
     def candidates(self) -> pa.Table:
@@ -93,9 +91,9 @@ class Plan:
     def bound(self, budget: Budget) -> float | None:
         """A lower bound on the RMSE of every strategy of integer queries; None where no bound is known."""
         budget.check(self.noise)
-        if self._bound is None:
+        if self.lowest is None:
             return None
-        return sqrt(unit_variance(self.noise, budget) * self._bound / self.workload.query_count)
+        return sqrt(unit_variance(self.noise, budget) * self.lowest / self.workload.query_count)
 
     def accuracy(self, name: str, budget: Budget) -> Accuracy:
         """The standard error and the 95% margin of every answer to a product."""
@@ -121,9 +119,9 @@ class Plan:
         noise = self.calibrate(budget)
         others = {}
         for name, operator in (("identity", baselines.Identity()), ("plain", baselines.Plain())):
-            other = operator.propose(encoded, NORM[self.noise])
-            assert other is not None
-            others[name] = (other, calibrate(other.blocks, self.noise, budget))
+            proposal = operator.propose(encoded, NORM[self.noise])
+            assert proposal is not None
+            others[name] = (proposal.strategy, calibrate(proposal.strategy.blocks, self.noise, budget))
         unit = unit_variance(self.noise, budget)
         rows = []
         for product, code in zip(self.workload.products, encoded.products, strict=True):

@@ -7,8 +7,9 @@ from typing import final
 
 from hdmm import matrix
 from hdmm.matrix import Norm
-from hdmm.operators.base import Operator
-from hdmm.strategy import Block, KronStrategy, Strategy
+from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.strategy import Block, KronStrategy
 from hdmm.workload import Encoded
 
 
@@ -17,6 +18,6 @@ from hdmm.workload import Encoded
 class Identity(Operator):
     """Measure every cell once, and add cells up for each answer."""
 
-    def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         factors = tuple(matrix.Identity(workload.sizes[axis]) for axis in workload.axes)
-        return KronStrategy(workload.sizes, (Block(workload.axes, factors),))
+        return Proposal(KronStrategy(workload.sizes, (Block(workload.axes, factors),)))

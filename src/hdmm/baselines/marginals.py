@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 from hdmm.matrix import Identity, Norm
-from hdmm.operators.base import Operator
-from hdmm.strategy import Block, MarginalStrategy, Strategy
+from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.strategy import Block, MarginalStrategy
 from hdmm.workload import Encoded
 
 _WIDEST = 10
@@ -22,9 +23,9 @@ class Marginals(Operator):
     For a workload of marginals this is the workload itself as strategy.
     """
 
-    def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         sets = dict.fromkeys(product.axes for product in workload.products)
         if max(len(axes) for axes in sets) > _WIDEST:
             return None
         blocks = (Block(axes, tuple(Identity(workload.sizes[axis]) for axis in axes)) for axes in sets)
-        return MarginalStrategy(workload.sizes, tuple(blocks))
+        return Proposal(MarginalStrategy(workload.sizes, tuple(blocks)))

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 from hdmm.matrix import Norm
-from hdmm.operators.base import Operator
-from hdmm.strategy import Block, DirectStrategy, Strategy
+from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.strategy import Block, DirectStrategy
 from hdmm.workload import Encoded
 
 
@@ -16,6 +17,6 @@ from hdmm.workload import Encoded
 class Plain(Operator):
     """Measure every product as it is asked, with noise for all of them together; weights become shares."""
 
-    def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         blocks = tuple(Block(p.axes, tuple(p.factors.values()), p.weight, p.condition) for p in workload.products)
-        return DirectStrategy(workload.sizes, blocks)
+        return Proposal(DirectStrategy(workload.sizes, blocks))

@@ -8,6 +8,7 @@ from hdmm.matrix.factors import Factor
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import LARGEST, AllRange, Dense, Identity, Prefix, Total, Width
 from hdmm.matrix.marginal import MarginalGram, marginal_matrix
+from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
 
 __all__ = [
     "DENSE_LIMIT",
@@ -26,6 +27,8 @@ __all__ = [
     "Matrix",
     "Norm",
     "Number",
+    "PIdentity",
+    "PIdentityInverse",
     "Prefix",
     "Restricted",
     "Select",

@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
 
-from hdmm.matrix import Norm
-from hdmm.strategy import Strategy, sensitivity
+from hdmm.matrix import Matrix, Norm
+from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.strategy import Strategy, loss
 from hdmm.workload import Encoded
+
+__all__ = ["Operator", "Proposal", "Solution", "loss"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A strategy A over one attribute, of sensitivity at most 1 in its norm, for a Gram matrix V.
+
+    ``error`` is tr((AᵀA)⁺V), and ``bound`` a proved lower bound on it for every strategy, where one is known.
+    """
+
+    matrix: Matrix
+    error: float
+    bound: float | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A strategy for a workload, and a proved lower bound on every strategy's loss, where the operator found one."""
+
+    strategy: Strategy
+    bound: float | None = None
 
 
 class Operator(ABC):
@@ -18,12 +45,5 @@ class Operator(ABC):
         return type(self).__name__
 
     @abstractmethod
-    def propose(self, workload: Encoded, norm: Norm) -> Strategy | None:
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         """A strategy under noise of that norm (1: Laplace, 2: Gaussian); None where the operator does not apply."""
-
-
-def loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:
-    """The weighted total squared error at unit noise, ‖A‖²·‖WA⁺‖²_F (paper, prop:error)."""
-    squared = float(sensitivity(strategy.blocks, norm)) ** (2 / norm)
-    noise = [squared / float(block.weight) ** 2 for block in strategy.blocks]
-    return sum(float(product.weight) ** 2 * strategy.squared_error(product, noise) for product in workload.products)

@@ -1,11 +1,12 @@
 """What is measured: strategies as tuples of blocks, in families that differ in how answers are estimated from them."""
 
-from hdmm.strategy.base import Coefficients, Strategy
+from hdmm.strategy.base import Coefficients, Strategy, loss
 from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.marginal import MarginalStrategy
 from hdmm.strategy.rows import RowTypes, rounded, row_types
+from hdmm.strategy.union import UnionStrategy
 
 __all__ = [
     "Block",
@@ -15,6 +16,8 @@ __all__ = [
     "MarginalStrategy",
     "RowTypes",
     "Strategy",
+    "UnionStrategy",
+    "loss",
     "rounded",
     "row_types",
     "sensitivity",

@@ -5,36 +5,118 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from math import prod
+from typing import Any, Literal, final
 
 import numpy as np
 
-from hdmm.matrix import Array
-from hdmm.strategy.block import Block
-from hdmm.strategy.rows import RowTypes
-from hdmm.workload import EncodedProduct
+from hdmm.matrix import Array, Norm
+from hdmm.strategy.block import Block, sensitivity
+from hdmm.strategy.rows import Power, RowTypes, rounded
+from hdmm.workload import Encoded, EncodedProduct
 
 Noise = Sequence[float]
 """The variance of the noise on each block's answers, one number per block."""
 
 
-@final
-@dataclass(frozen=True)
-class Coefficients:
+@dataclass(frozen=True, eq=False)
+class Coefficients(ABC):
     """How answers depend on the noise of one block, for every combination of row types.
 
-    An answer's error holds each coefficient times as many independent noises as its multiplicity says. Both arrays have
-    the types on their first axes, one per axis of the product, and the coefficients of a type on the others.
+    An answer's error holds each coefficient times as many independent noises as its multiplicity says.
+    """
+
+    block: int
+
+    @abstractmethod
+    def power_sum(self, power: Power) -> Array:
+        """Σ multiplicity · |coefficient|^power, for every combination of types."""
+
+    @abstractmethod
+    def largest(self) -> Array:
+        """The largest size of a coefficient, for every combination of types."""
+
+    @abstractmethod
+    def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
+        """The sizes of the coefficients of one combination of types, and their multiplicities."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spread(Coefficients):
+    """Coefficients written out: the types on the first axes, one per axis of the product, the coefficients after them.
+
+    ``others`` are attributes of the block that the product adds up: each of their entries multiplies the coefficients.
     """
 
     block: int
     values: Array
     counts: Array
+    types: int
+    others: tuple[RowTypes, ...] = ()
 
-    def power_sum(self, power: int, types: int) -> Array:
-        """Σ multiplicity · coefficient^power, for every combination of types."""
-        total: Array = np.sum(self.counts * self.values**power, axis=tuple(range(types, self.values.ndim)))
-        return total
+    def power_sum(self, power: Power) -> Array:
+        own: Array = np.sum(self.counts * abs(self.values) ** power, axis=tuple(range(self.types, self.values.ndim)))
+        return own * prod(float(other.moment(power)[0]) for other in self.others)
+
+    def largest(self) -> Array:
+        sizes = np.where(self.counts > 0, abs(self.values), 0)
+        own: Array = sizes.max(axis=tuple(range(self.types, sizes.ndim)))
+        return own * prod(float(other.moment("largest")[0]) for other in self.others)
+
+    def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
+        values, counts = np.broadcast_arrays(self.values, self.counts)
+        here = tuple(index if size > 1 else 0 for index, size in zip(place, values.shape, strict=False))
+        return _outer([(abs(values[here]).reshape(-1), counts[here].reshape(-1)), *(_only(o) for o in self.others)])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Factored(Coefficients):
+    """Coefficients that are products of one entry for each attribute: the product's, then those that it adds up."""
+
+    block: int
+    own: tuple[RowTypes, ...]
+    others: tuple[RowTypes, ...]
+
+    def power_sum(self, power: Power) -> Array:
+        return self._products(power)
+
+    def largest(self) -> Array:
+        return self._products("largest")
+
+    def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
+        rows = [one.some(index, index + 1) for one, index in zip(self.own, place, strict=True)]
+        return _outer([_only(row) for row in (*rows, *self.others)])
+
+    def _products(self, moment: Power | Literal["largest"]) -> Array:
+        product: Array = np.array(prod(float(other.moment(moment)[0]) for other in self.others))
+        for one in self.own:
+            product = np.multiply.outer(product, one.moment(moment))
+        return product
+
+
+def placed(array: Array, place: int, axes: int) -> Array:
+    """Types × entries × terms of one attribute, as an array over the types and the entries of all, and the terms."""
+    shape = [1] * (2 * axes + 1)
+    shape[place], shape[axes + place], shape[-1] = array.shape
+    return array.reshape(shape)
+
+
+def _only(row: RowTypes) -> tuple[Array, Array]:
+    """The entries of a single type with one term."""
+    return abs(row.values[0, :, 0]), row.counts[0]
+
+
+def _outer(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """All products of one entry of each part, with their multiplicities; equal entries of a part are taken together."""
+    values, counts = np.ones(1), np.ones(1)
+    for sizes, often in parts:
+        distinct, which = np.unique(rounded(sizes), return_inverse=True)
+        together = np.bincount(which.reshape(-1), weights=often)
+        values = np.multiply.outer(values, distinct).reshape(-1)
+        counts = np.multiply.outer(counts, together).reshape(-1)
+    return values, counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +141,10 @@ class Strategy(ABC):
         """The expected total squared error of the product's answers, weights left out."""
 
     @abstractmethod
+    def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
+        """How many coefficients are written out for each type of the product's first axis."""
+
+    @abstractmethod
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         """Which predicates of an attribute lead to answers with the same error distribution."""
 
@@ -73,3 +159,10 @@ class Strategy(ABC):
     @abstractmethod
     def answer(self, product: EncodedProduct, state: Any) -> Array:
         """The answers to a product, from what :meth:`reconstruct` returned."""
+
+
+def loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:
+    """The weighted total squared error at unit noise, ‖A‖²·‖WA⁺‖²_F (paper, prop:error)."""
+    squared = float(sensitivity(strategy.blocks, norm)) ** (2 / norm)
+    noise = [squared / float(block.weight) ** 2 for block in strategy.blocks]
+    return sum(float(product.weight) ** 2 * strategy.squared_error(product, noise) for product in workload.products)

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array
-from hdmm.strategy.base import Coefficients, Noise, Strategy
+from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy
 from hdmm.strategy.rows import RowTypes
 from hdmm.workload import EncodedProduct
 
@@ -26,12 +26,15 @@ class DirectStrategy(Strategy):
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         return product.queries * noise[self._block(product)]
 
+    def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
+        return 1
+
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return RowTypes.single(product.factors[axis].shape[0])
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
         one = np.ones([1] * (2 * len(types)))
-        yield Coefficients(self._block(product), one, one)
+        yield Spread(self._block(product), one, one, len(types))
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
         return list(answers)

@@ -10,12 +10,14 @@ from typing import final
 
 import numpy as np
 
-from hdmm.matrix import Array, Dense, Factor, Identity, Kron, Matrix, Total
+from hdmm.matrix import Array, Factor, Identity, Kron, Matrix, Total
+from hdmm.matrix.compose import restricted
 from hdmm.matrix.factors import OnesGram
 from hdmm.matrix.gram import Term
-from hdmm.strategy.base import Coefficients, Noise, Strategy
+from hdmm.strategy.base import Coefficients, Factored, Noise, Spread, Strategy, placed
 from hdmm.strategy.block import Block
-from hdmm.strategy.rows import RowTypes, entry_types, row_types
+from hdmm.strategy.inverse import inverse
+from hdmm.strategy.rows import RowTypes, entry_types, product_types, row_types
 from hdmm.workload import EncodedProduct
 
 _ROUNDING = 1e-9
@@ -38,7 +40,7 @@ class KronStrategy(Strategy):
     @cached_property
     def _inverses(self) -> dict[int, Matrix]:
         """The pseudo-inverse of each factor."""
-        return {axis: _inverse(factor) for axis, factor in zip(self.block.axes, self.block.factors, strict=True)}
+        return {axis: inverse(factor) for axis, factor in zip(self.block.axes, self.block.factors, strict=True)}
 
     @cached_property
     def _total_types(self) -> dict[int, RowTypes]:
@@ -48,7 +50,7 @@ class KronStrategy(Strategy):
 
     def supports(self, product: EncodedProduct) -> bool:
         return set(product.axes) <= set(self.block.axes) and all(
-            _covers(factor, self._gram(term, axis))
+            _covers(factor, self._inverses[axis], self._gram(term, axis))
             for axis, factor in zip(self.block.axes, self.block.factors, strict=True)
             for term in product.terms
         )
@@ -63,19 +65,26 @@ class KronStrategy(Strategy):
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return self._types(axis, product.factors[axis], product.masks(axis))
 
+    def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
+        others = prod(len(one) for one in types[1:])
+        if product.condition is None:
+            return others
+        summed = prod(one.width for axis, one in self._total_types.items() if axis not in product.axes)
+        return others * summed * prod(one.width for one in types) * len(product.condition.terms)
+
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        # An array's first axes run over the types, the following over the entries of each of the block's attributes;
-        # that of the values ends with the terms of the condition.
-        given = dict(zip(product.axes, types, strict=True))
-        values, counts = np.ones([1] * (len(types) + 1)), np.ones([1] * len(types))
-        for axis in self.block.axes:
-            one = given.get(axis) or self._total_types[axis]
-            place = product.axes.index(axis) if axis in product.axes else None
-            shape = [len(one) if here == place else 1 for here in range(len(types))]
-            shape += [1] * (counts.ndim - len(types)) + [one.counts.shape[1]]
-            values = values[..., None, :] * one.values.reshape([*shape, -1])
-            counts = counts[..., None] * one.counts.reshape(shape)
-        yield Coefficients(0, values @ product.coefficients, counts)
+        others = tuple(one for axis, one in self._total_types.items() if axis not in product.axes)
+        if product.condition is None:
+            yield Factored(0, tuple(types), others)
+            return
+        # Axis i runs over the types of the product's i-th attribute, axis d + i over the entries of a type; that of the
+        # values ends with the terms of the condition.
+        d = len(types)
+        values, counts = np.ones([1] * (2 * d + 1)), np.ones([1] * 2 * d)
+        for place, one in enumerate(types):
+            values = values * placed(one.values, place, d)
+            counts = counts * placed(one.counts[:, :, None], place, d)[..., 0]
+        yield Spread(0, values @ product.coefficients, counts, d, others)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         """The least-squares estimate of the counts over the block's attributes."""
@@ -99,13 +108,9 @@ class KronStrategy(Strategy):
         if isinstance(inverse, Identity):
             return row_types(matrix, masks)
         entries = inverse.dense()
+        if len(masks) == 1:
+            return product_types(restricted(matrix, None if masks.all() else masks[0]), entries)
         return entry_types(np.stack([matrix.apply(mask[:, None] * entries) for mask in masks], axis=2))
-
-
-def _inverse(factor: Matrix) -> Matrix:
-    if isinstance(factor, Identity):
-        return factor
-    return Dense(np.linalg.pinv(factor.dense().astype(float)))
 
 
 def _error(inverse: Matrix, gram: Factor) -> float:
@@ -116,11 +121,12 @@ def _error(inverse: Matrix, gram: Factor) -> float:
     return float(np.sum(entries * gram.apply(entries)))
 
 
-def _covers(factor: Matrix, gram: Factor) -> bool:
+def _covers(factor: Matrix, inverse: Matrix, gram: Factor) -> bool:
     """Whether the factor's row space holds the workload's: nothing of V is left outside it."""
     if isinstance(factor, Identity):
         return True
-    entries = factor.dense().astype(float)
-    outside = np.eye(factor.shape[1]) - np.linalg.pinv(entries) @ entries
+    outside = np.eye(factor.shape[1]) - inverse.apply(factor.dense().astype(float))
+    if abs(outside).max() <= _ROUNDING:  # of full rank, it holds everything
+        return True
     left = float(np.sum(outside * gram.apply(outside)))
     return left <= _ROUNDING * max(gram.trace(), 1.0)

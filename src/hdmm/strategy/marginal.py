@@ -1,15 +1,17 @@
-"""A set of weighted marginals, answered by exact global least squares (paper, section 8; MATH §6).
+"""Weighted marginals over a base strategy for each attribute, answered by exact global least squares (MATH §6).
 
-All marginals share eigenspaces: a marginal splits into residuals, one for each subset b of its attributes, and each
-residual can be read from every measured marginal a ⊇ b. Least squares is the inverse-variance average of these
-readings. With noise variance v_a on marginal a of N_a cells, the precision of residual b is g_b·N_b with g_b =
-Σ_{a⊇b} 1/(v_a·N_a). No vector over the full domain is ever needed.
+A block measures ⊗_{i∈a} A_i for a set a of attributes, with the same A_i in every block; for plain marginals A_i is the
+identity (paper, section 8). With X = AᵀA, κ = 1ᵀX⁻¹1 and u = X⁻¹1/κ, the estimate of a marginal splits into residuals,
+one for each subset b of its attributes, on which (I − u1ᵀ) acts for i ∈ b and the sum for the others. Each residual can
+be read from every block a ⊇ b, and least squares is the inverse-variance average of these readings: with noise variance
+v_a on block a, the precision of residual b is g_b·K_b with g_b = Σ_{a⊇b} 1/(v_a·K_a) and K_a = ∏_{i∈a} κ_i. No vector
+over the full domain is ever needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
 from math import prod
@@ -17,9 +19,10 @@ from typing import final
 
 import numpy as np
 
-from hdmm.matrix import Array, Identity
-from hdmm.strategy.base import Coefficients, Noise, Strategy
-from hdmm.strategy.rows import RowTypes, row_types
+from hdmm.matrix import Array, Factor, Identity, Kron, Matrix
+from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
+from hdmm.strategy.inverse import inverse
+from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
 
 Axes = tuple[int, ...]
@@ -30,9 +33,25 @@ Axes = tuple[int, ...]
 class MarginalStrategy(Strategy):
     """Marginals as blocks; any product whose attributes lie within one of them can be answered."""
 
+    _known: dict[tuple[float, ...], dict[Axes, float]] = field(default_factory=dict, init=False, repr=False)
+
     def __post_init__(self) -> None:
-        if not all(isinstance(factor, Identity) for block in self.blocks for factor in block.factors):
-            raise ValueError("the blocks of a marginal strategy count cells one by one")
+        factors: dict[int, Matrix] = {}
+        for block in self.blocks:
+            for axis, factor in zip(block.axes, block.factors, strict=True):
+                if factors.setdefault(axis, factor) != factor:
+                    raise ValueError("the blocks of a marginal strategy share one factor for each attribute")
+        for axis, base in self._bases.items():
+            if not base.full_rank:
+                raise ValueError(f"the factor of axis {axis} does not tell all its cells apart")
+
+    @cached_property
+    def _bases(self) -> dict[int, _Base]:
+        return {
+            axis: _Base.of(factor)
+            for block in self.blocks
+            for axis, factor in zip(block.axes, block.factors, strict=True)
+        }
 
     @cached_property
     def _above(self) -> dict[Axes, list[int]]:
@@ -47,80 +66,148 @@ class MarginalStrategy(Strategy):
         return product.axes in self._above
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
-        cells = self._cells(product.axes)
-        precisions = {residual: self._precision(residual, noise) * cells for residual in _subsets(product.axes)}
+        scale, known = self._kappa(product.axes), self._precisions(noise)
+        precisions = {residual: known[residual] * scale for residual in _subsets(product.axes)}
         total = 0.0
         for term in product.terms:
-            even = {axis: gram.total() / self.sizes[axis] for axis, gram in term.factors.items()}
-            odd = {axis: gram.trace() - even[axis] for axis, gram in term.factors.items()}
+            pairs = {axis: self._bases[axis].split(gram) for axis, gram in term.factors.items()}
             total += term.coefficient * sum(
-                prod(odd[axis] if axis in residual else even[axis] for axis in product.axes) / precision
+                prod(pairs[axis][axis in residual] for axis in product.axes) / precision
                 for residual, precision in precisions.items()
             )
         return max(total, 0.0)
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
-        return row_types(product.factors[axis], product.masks(axis))
+        """Types of the entries of W A⁺, one for each term, and beside them those of 1ᵀA⁺."""
+        matrix, masks, base = product.factors[axis], product.masks(axis), self._bases[axis]
+        if isinstance(base.inverse, Identity):
+            one = row_types(matrix, masks)
+            sums = np.ones((*one.counts.shape, 1))
+            return RowTypes.of(one.labels, np.concatenate([one.values, sums], axis=2), one.counts)
+        entries = base.inverse.dense()
+        rows = [matrix.apply(mask[:, None] * entries) for mask in masks]
+        return entry_types(np.stack([*rows, np.broadcast_to(base.sums, rows[0].shape)], axis=2))
+
+    def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
+        return prod(len(one) for one in types[1:]) * prod(one.width for one in types) * len(product.coefficients)
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        # On axis i of the product, an array's axis i runs over the types and axis d + i over the entries of a type; the
-        # last axis of the values runs over the terms of the condition.
+        # Axis i runs over the types of the product's i-th attribute, axis d + i over the entries of a type; that of the
+        # values ends with the terms of the condition.
         d = len(types)
         ones = np.ones([1] * (2 * d + 1))
-        means, deviations, counts = {}, {}, {}
+        means, deviations, sums, counts = {}, {}, {}, {}
         for place, (axis, one) in enumerate(zip(product.axes, types, strict=True)):
-            mean = (one.values * one.counts[:, :, None]).sum(axis=1, keepdims=True) / self.sizes[axis]
-            means[axis] = _placed(mean, place, d)
-            deviations[axis] = _placed(one.values - mean, place, d)
-            counts[axis] = _placed(one.counts[:, :, None], place, d)[..., 0]
+            own, total = one.values[:, :, :-1], one.values[:, :, -1:]
+            mean = (own * total * one.counts[:, :, None]).sum(axis=1, keepdims=True) / self._bases[axis].kappa
+            means[axis] = placed(mean, place, d)
+            deviations[axis] = placed(own - mean * total, place, d)
+            sums[axis] = placed(total, place, d)
+            counts[axis] = placed(one.counts[:, :, None], place, d)[..., 0]
+        precisions = self._precisions(noise)
         for index, block in enumerate(self.blocks):
             shared = tuple(axis for axis in product.axes if axis in block.axes)
             values: Array = 0 * ones
             for residual in _subsets(shared):
                 factors = [deviations[axis] if axis in residual else means[axis] for axis in product.axes]
-                values = values + prod(factors, start=ones) / self._precision(residual, noise)
-            summed = self._cells(tuple(axis for axis in block.axes if axis not in shared))
-            often: Array = prod((counts[axis] for axis in shared), start=np.full([1] * 2 * d, summed))
-            summed_terms = values @ product.coefficients
-            yield Coefficients(index, summed_terms / (noise[index] * self._cells(block.axes)), often)
+                factors += [sums[axis] for axis in shared if axis not in residual]
+                values = values + prod(factors, start=ones) / precisions[residual]
+            often: Array = prod((counts[axis] for axis in shared), start=np.ones([1] * 2 * d))
+            others = tuple(self._bases[axis].sum_types for axis in block.axes if axis not in shared)
+            scale = 1 / (noise[index] * self._kappa(block.axes))
+            yield Spread(index, scale * (values @ product.coefficients), often, d, others)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
         """The estimate of every residual, shaped by its attributes."""
+        tables = [self._estimate(index, given) for index, given in enumerate(answers)]
+        precisions = self._precisions(noise)
         residuals: dict[Axes, Array] = {}
         for residual, holders in self._above.items():
             total = np.zeros([self.sizes[axis] for axis in residual])
             for index in holders:
-                block = self.blocks[index]
-                table = answers[index].astype(float).reshape([self.sizes[axis] for axis in block.axes])
-                summed = table.sum(axis=tuple(place for place, axis in enumerate(block.axes) if axis not in residual))
-                total += summed / (noise[index] * self._cells(block.axes))
-            for place in range(len(residual)):
-                total -= total.mean(axis=place, keepdims=True)
-            residuals[residual] = total / self._precision(residual, noise)
+                axes = self.blocks[index].axes
+                summed = tables[index].sum(axis=tuple(p for p, axis in enumerate(axes) if axis not in residual))
+                total += summed / (noise[index] * self._kappa(axes))
+            for place, axis in enumerate(residual):
+                spread = self._bases[axis].spread.reshape([-1 if p == place else 1 for p in range(len(residual))])
+                total -= spread * total.sum(axis=place, keepdims=True)
+            residuals[residual] = total / precisions[residual]
         return residuals
 
     def answer(self, product: EncodedProduct, state: dict[Axes, Array]) -> Array:
         marginal = np.zeros([self.sizes[axis] for axis in product.axes])
         for residual in _subsets(product.axes):
-            others = tuple(axis for axis in product.axes if axis not in residual)
-            spread = [self.sizes[axis] if axis in residual else 1 for axis in product.axes]
-            marginal += state[residual].reshape(spread) / self._cells(others)
+            part = state[residual].reshape([self.sizes[axis] if axis in residual else 1 for axis in product.axes])
+            for place, axis in enumerate(product.axes):
+                if axis not in residual:
+                    shape = [-1 if p == place else 1 for p in range(len(product.axes))]
+                    part = part * self._bases[axis].spread.reshape(shape)
+            marginal += part
         return product.matrix({axis: self.sizes[axis] for axis in product.axes}).apply(marginal.reshape(-1))
 
-    def _cells(self, axes: Axes) -> float:
-        return float(prod(self.sizes[axis] for axis in axes))
+    def _estimate(self, index: int, answers: Array) -> Array:
+        """The least-squares estimate of a block's marginal from its own answers."""
+        axes = self.blocks[index].axes
+        if axes and not all(isinstance(self._bases[axis].inverse, Identity) for axis in axes):
+            answers = Kron(self._bases[axis].inverse for axis in axes).apply(answers.astype(float))
+        return answers.astype(float).reshape([self.sizes[axis] for axis in axes])
 
-    def _precision(self, residual: Axes, noise: Noise) -> float:
-        """g_b: what all readings of a residual together know, per cell of the full marginal."""
-        return sum(1 / (noise[index] * self._cells(self.blocks[index].axes)) for index in self._above[residual])
+    def _kappa(self, axes: Axes) -> float:
+        return prod((self._bases[axis].kappa for axis in axes), start=1.0)
+
+    def _precisions(self, noise: Noise) -> dict[Axes, float]:
+        """g_b for every residual: what all its readings together know."""
+        key = tuple(noise)
+        if key not in self._known:
+            self._known.clear()  # one noise is asked for at a time
+            weights = [1 / (v * self._kappa(block.axes)) for v, block in zip(key, self.blocks, strict=True)]
+            self._known[key] = {b: sum(weights[index] for index in holders) for b, holders in self._above.items()}
+        return self._known[key]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Base:
+    """The strategy of one attribute, and what least squares needs of it."""
+
+    inverse: Matrix
+    """A⁺."""
+    sums: Array
+    """1ᵀA⁺: how the total over the attribute is read from measurements."""
+    kappa: float
+    """1ᵀX⁻¹1: the variance of that total at unit noise."""
+    spread: Array
+    """u = X⁻¹1/κ: how a total is spread over the cells."""
+    full_rank: bool
+
+    @staticmethod
+    def of(factor: Matrix) -> _Base:
+        """What least squares needs of a factor."""
+        n = factor.shape[1]
+        if isinstance(factor, Identity):
+            return _Base(factor, np.ones(n), float(n), np.full(n, 1 / n), True)
+        found = inverse(factor)
+        sums = found.apply_t(np.ones(n))
+        kappa = float(sums @ sums)
+        whole = abs(found.apply(factor.dense().astype(float)) - np.eye(n)).max() < 1e-8
+        return _Base(found, sums, kappa, found.apply(sums) / kappa, bool(whole))
+
+    def split(self, gram: Factor) -> tuple[float, float]:
+        """tr(X⁻¹V) as the part on totals, fᵀVf = κ·uᵀVu, and the part on residuals."""
+        if isinstance(self.inverse, Identity):
+            even = gram.total() / gram.size
+            return even, gram.trace() - even
+        even = self.kappa * float(self.spread @ gram.apply(self.spread))
+        entries = self.inverse.dense()
+        return even, float(np.sum(entries * gram.apply(entries))) - even
+
+    @cached_property
+    def sum_types(self) -> RowTypes:
+        """The one row 1ᵀA⁺."""
+        if isinstance(self.inverse, Identity):
+            return RowTypes.of(np.zeros(1, np.int64), np.ones((1, 1, 1)), np.full((1, 1), self.kappa))
+        return RowTypes.of(np.zeros(1, np.int64), self.sums[None, :, None], np.ones((1, len(self.sums))))
 
 
 def _subsets(axes: Axes) -> Iterator[Axes]:
     return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))
-
-
-def _placed(array: Array, place: int, axes: int) -> Array:
-    """Types × entries × terms of one axis, as an array over all axes."""
-    shape = [1] * (2 * axes + 1)
-    shape[place], shape[axes + place], shape[-1] = array.shape
-    return array.reshape(shape)

@@ -34,6 +34,7 @@ class EncodedProduct:
     grams: Mapping[int, Factor]
     weight: Fraction
     condition: Condition | None = None
+    name: str = ""
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -130,22 +131,22 @@ class Encoder:
         self._schema = schema
         self._known: dict[tuple[str, Predicates], tuple[int, Matrix]] = {}
         self._conditions: dict[str, Condition] = {}
-        self._products: list[tuple[list[tuple[str, Predicates]], Fraction, str | None]] = []
+        self._products: list[tuple[str, list[tuple[str, Predicates]], Fraction, str | None]] = []
 
-    def add(self, predicates: Mapping[str, Predicates], weight: Fraction, where: str | None = None) -> None:
+    def add(self, name: str, predicates: Mapping[str, Predicates], weight: Fraction, where: str | None = None) -> None:
         """Check and take one product."""
         keys = list(predicates.items())
         for key in keys:
             if key not in self._known:
-                name, given = key
-                axis = self._schema.axis(name)
+                attribute, given = key
+                axis = self._schema.axis(attribute)
                 try:
-                    self._known[key] = (axis, given.matrix(name, self._schema[name]))
+                    self._known[key] = (axis, given.matrix(attribute, self._schema[attribute]))
                 except InputError as error:
-                    raise type(error)(f"attribute {name!r}: {error}") from None
+                    raise type(error)(f"attribute {attribute!r}: {error}") from None
         if where is not None and where not in self._conditions:
             self._conditions[where] = across(where, self._schema)
-        self._products.append((keys, weight, where))
+        self._products.append((name, keys, weight, where))
 
     def finish(self) -> Encoded:
         """Everything that was added, as matrices."""
@@ -153,7 +154,7 @@ class Encoder:
         grams: dict[int, Factor] = {}
         narrowed: dict[tuple[str, int, int], Matrix] = {}
         products = []
-        for keys, weight, where in self._products:
+        for name, keys, weight, where in self._products:
             factors = dict(self._known[key] for key in keys)
             condition = None if where is None else self._conditions[where]
             if condition is not None and where is not None and len(condition.terms) == 1:
@@ -168,5 +169,5 @@ class Encoder:
             factors = {axis: factors[axis] for axis in sorted(factors)}
             own = {axis: grams.get(id(factor)) or factor.gram().factor() for axis, factor in factors.items()}
             grams |= {id(factor): own[axis] for axis, factor in factors.items()}
-            products.append(EncodedProduct(factors, own, weight, condition))
+            products.append(EncodedProduct(factors, own, weight, condition, name))
         return Encoded(self._schema.sizes, tuple(products))

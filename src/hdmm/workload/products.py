@@ -95,7 +95,7 @@ class Workload:
                 raise WorkloadError(f"product {product.name!r} is named twice; give each product its own name")
             names.add(product.name)
             try:
-                encoder.add(product.predicates, product.weight, product.where)
+                encoder.add(product.name, product.predicates, product.weight, product.where)
             except InputError as error:
                 raise type(error)(f"product {product.name!r}: {error}") from None
         object.__setattr__(self, "schema", schema)

@@ -1,0 +1,288 @@
+"""p-Identity strategies and their pseudo-inverses, known by their p extra queries (paper, def:gp; MATH §4).
+
+A(Θ) = [I; Θ]·D with D = diag(s)⁻¹ and s = 1 + 1ᵀΘ: every column sums to 1. With R = (I + ΘΘᵀ)⁻¹ of size p,
+(I + ΘᵀΘ)⁻¹ = I − ΘᵀRΘ, so that products with inverses cost pn, and nothing of size n × n is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from hdmm.matrix.base import Array, Matrix, Norm, Number
+from hdmm.matrix.factors import Factor
+from hdmm.matrix.gram import Gram
+
+_FLOAT: np.dtype[Any] = np.dtype(np.float64)
+_ENTRIES = 1 << 22
+"""The most entries that are written out at a time."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bordered(Matrix):
+    """A diagonal matrix on top of a few rows."""
+
+    weights: Array
+    queries: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        p, n = self.queries.shape
+        return n + p, n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _FLOAT
+
+    def apply(self, x: Array) -> Array:
+        return np.concatenate([_along(self.weights, x) * x, self.queries @ x])
+
+    def apply_t(self, y: Array) -> Array:
+        n = len(self.weights)
+        product: Array = _along(self.weights, y) * y[:n] + self.queries.T @ y[n:]
+        return product
+
+    def gram(self) -> Gram:
+        return Gram.of(PIdentityGram(self.weights, self.queries))
+
+    def power(self, p: Norm) -> Bordered:
+        return Bordered(abs(self.weights) ** p, abs(self.queries) ** p)
+
+    def norm_power(self, p: Norm) -> Number:
+        return float(self.column_norms(p).max())
+
+    def rows(self, index: Array) -> Array:
+        n = len(self.weights)
+        rows = np.zeros((len(index), n))
+        own = np.flatnonzero(index < n)
+        rows[own, index[own]] = self.weights[index[own]]
+        extra = index >= n
+        rows[extra] = self.queries[index[extra] - n]
+        return rows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PIdentityGram(Factor):
+    """The Gram of a diagonal matrix on top of a few rows."""
+
+    weights: Array
+    queries: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.weights)
+
+    def apply(self, x: Array) -> Array:
+        product: Array = _along(self.weights**2, x) * x + self.queries.T @ (self.queries @ x)
+        return product
+
+    def diagonal(self) -> Array:
+        diagonal: Array = self.weights**2 + np.einsum("ki,ki->i", self.queries, self.queries)
+        return diagonal
+
+    def total(self) -> float:
+        return float((self.weights**2).sum() + (self.queries.sum(axis=1) ** 2).sum())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PIdentity(Matrix):
+    """The identity and p more queries of non-negative weights ``theta``, each column scaled to sum to 1."""
+
+    theta: Array
+
+    def __post_init__(self) -> None:
+        theta = np.array(self.theta, np.float64)
+        if theta.ndim != 2 or not theta.size or not np.isfinite(theta).all() or theta.min() < 0:
+            raise ValueError("theta has two dimensions, at least one entry, and only finite ones of at least zero")
+        theta.flags.writeable = False
+        object.__setattr__(self, "theta", theta)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._entries.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _FLOAT
+
+    @cached_property
+    def sums(self) -> Array:
+        """s = 1 + 1ᵀΘ, rounded up so that no column of the entries as stored sums to more than 1."""
+        rounding = (len(self.theta) + 4) * np.finfo(float).eps
+        sums: Array = (1 + self.theta.sum(axis=0)) * (1 + rounding)
+        return sums
+
+    @cached_property
+    def core(self) -> Array:
+        """R = (I + ΘΘᵀ)⁻¹."""
+        return np.linalg.inv(np.eye(len(self.theta)) + self.theta @ self.theta.T)
+
+    @cached_property
+    def _entries(self) -> Bordered:
+        return Bordered(1 / self.sums, self.theta / self.sums)
+
+    def apply(self, x: Array) -> Array:
+        return self._entries.apply(x)
+
+    def apply_t(self, y: Array) -> Array:
+        return self._entries.apply_t(y)
+
+    def gram(self) -> Gram:
+        return self._entries.gram()
+
+    def power(self, p: Norm) -> Matrix:
+        return self if p == 1 else self._entries.power(p)
+
+    def norm_power(self, p: Norm) -> Number:
+        return 1.0 if p == 1 else self._entries.norm_power(p)
+
+    def rows(self, index: Array) -> Array:
+        return self._entries.rows(index)
+
+    def solve(self, x: Array) -> Array:
+        """(AᵀA)⁻¹x = diag(s)(I − ΘᵀRΘ)diag(s)x, for a vector or each column of a matrix."""
+        s = _along(self.sums, x)
+        scaled = s * x
+        product: Array = s * (scaled - self.theta.T @ (self.core @ (self.theta @ scaled)))
+        return product
+
+    def inverse(self) -> PIdentityInverse:
+        """The pseudo-inverse A⁺ = (AᵀA)⁻¹Aᵀ."""
+        return PIdentityInverse(self)
+
+    def error(self, gram: Factor) -> float:
+        """tr((AᵀA)⁻¹V) = Σ s_i²V_ii − tr(RΘCΘᵀ), C = diag(s)·V·diag(s), from products of V with Θ's rows only."""
+        s = self.sums
+        products = gram.apply((self.theta * s).T).T * s
+        return float(s**2 @ gram.diagonal() - np.sum(self.core * (products @ self.theta.T)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PIdentityInverse(Matrix):
+    """The pseudo-inverse of a p-Identity strategy: A⁺ = diag(s)·[I − ΘᵀRΘ, ΘᵀR]."""
+
+    strategy: PIdentity
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, columns = self.strategy.shape
+        return columns, rows
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _FLOAT
+
+    def apply(self, x: Array) -> Array:
+        theta, core, s = self.strategy.theta, self.strategy.core, self.strategy.sums
+        cells, extra = x[: len(s)], x[len(s) :]
+        product: Array = _along(s, x) * (cells + theta.T @ (core @ (extra - theta @ cells)))
+        return product
+
+    def apply_t(self, y: Array) -> Array:
+        theta, core, s = self.strategy.theta, self.strategy.core, self.strategy.sums
+        scaled = _along(s, y) * y
+        extra = core @ (theta @ scaled)
+        return np.concatenate([scaled - theta.T @ extra, extra])
+
+    def gram(self) -> Gram:
+        return Gram.of(_ProductGram(self, self._squares))
+
+    def power(self, p: Norm) -> Matrix:
+        return _Powers(self, p)
+
+    def norm_power(self, p: Norm) -> Number:
+        return float((self._squares if p == 2 else self.column_norms(p)).max())
+
+    def rows(self, index: Array) -> Array:
+        units = np.zeros((self.shape[0], len(index)))
+        units[index, np.arange(len(index))] = 1
+        return self.apply_t(units).T
+
+    @cached_property
+    def _squares(self) -> Array:
+        """The columns' squared norms."""
+        theta, core, s = self.strategy.theta, self.strategy.core, self.strategy.sums
+        spread = core @ theta
+        scaled = (theta * s**2) @ theta.T
+        cells = s**2 * (1 - 2 * np.einsum("ki,ki->i", theta, spread)) + np.einsum("ki,ki->i", spread, scaled @ spread)
+        return np.concatenate([cells, np.einsum("kl,lk->k", core @ scaled, core)])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Powers(Matrix):
+    """The absolute values of a matrix's entries to some power, written out a few rows at a time."""
+
+    matrix: Matrix
+    exponent: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _FLOAT
+
+    def apply(self, x: Array) -> Array:
+        return np.concatenate([self.rows(index) @ x for index in self._pieces()])
+
+    def apply_t(self, y: Array) -> Array:
+        product = np.zeros((self.shape[1], *y.shape[1:]))
+        for index in self._pieces():
+            product += self.rows(index).T @ y[index]
+        return product
+
+    def gram(self) -> Gram:
+        return Gram.of(_ProductGram(self, self.column_norms(2)))
+
+    def power(self, p: Norm) -> _Powers:
+        return _Powers(self.matrix, self.exponent * p)
+
+    def norm_power(self, p: Norm) -> Number:
+        return float(self.column_norms(p).max())
+
+    def rows(self, index: Array) -> Array:
+        rows: Array = abs(self.matrix.rows(index)) ** self.exponent
+        return rows
+
+    def _pieces(self) -> Iterator[Array]:
+        rows, columns = self.shape
+        step = max(1, _ENTRIES // columns)
+        return (np.arange(low, min(low + step, rows)) for low in range(0, rows, step))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _ProductGram(Factor):
+    """The Gram of a matrix by its products, with its diagonal given."""
+
+    matrix: Matrix
+    squares: Array
+
+    @property
+    def size(self) -> int:
+        return self.matrix.shape[1]
+
+    def apply(self, x: Array) -> Array:
+        return self.matrix.apply_t(self.matrix.apply(x))
+
+    def diagonal(self) -> Array:
+        return self.squares
+
+    def total(self) -> float:
+        sums = self.matrix.apply(np.ones(self.size))
+        return float(sums @ sums)
+
+
+def _along(scale: Array, x: Array) -> Array:
+    """The scale of each row, to be multiplied with a vector or a matrix of columns."""
+    return scale.reshape(-1, *[1] * (x.ndim - 1))

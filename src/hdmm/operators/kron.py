@@ -1,0 +1,211 @@
+"""OPT_⊗: one Kronecker product for the whole workload, optimised one attribute at a time (paper, section 6).
+
+For a single product the attributes are independent, and a certificate of each makes one of all. For a union each
+attribute in turn sees a surrogate Gram; attributes with two scalars are optimised jointly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Array, Factor, Identity, Matrix, Norm
+from hdmm.matrix.factors import two_eigenvalues
+from hdmm.operators.base import Operator, Proposal, Solution
+from hdmm.operators.descent import DEFAULT, Effort, descend
+from hdmm.operators.even import Even
+from hdmm.operators.gaussian import opt0_gaussian
+from hdmm.operators.laplace import opt0_laplace
+from hdmm.operators.problem import Problem
+from hdmm.strategy import Block, KronStrategy
+from hdmm.strategy.inverse import error
+from hdmm.workload import Encoded
+
+_ROUNDS = 25
+_ENOUGH = 1e-5
+"""A round that improves the loss by less than this ratio is the last."""
+_ITERATIONS, _QUICK = 500, 60
+"""Steps of a descent on one attribute."""
+_LIGHT = 1e-3
+_RATIO = 16
+"""Cells of an attribute for each extra query (MATH §1)."""
+_HEAVY = (0.5, 0.9, 0.1)
+"""Weights of the totals to start from."""
+
+
+@final
+@dataclass(frozen=True)
+class Kron(Operator):
+    """Measure one Kronecker product. ``p`` is the number of extra queries on an attribute, by default its size / 16."""
+
+    restarts: int | None = None
+    p: int | None = None
+
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
+        """The best Kronecker product found; None for a workload of totals only."""
+        axes = workload.axes
+        if not axes:
+            return None
+        problem = Problem(workload.compact.gram(), axes)
+        solved = solve(problem, norm, effort, self.p, self.restarts, alone=len(axes) == 1)
+        return Proposal(KronStrategy(workload.sizes, (Block(axes, tuple(solved.factors)),)), solved.bound)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A Kronecker strategy of sensitivity 1: its factors, the errors of every Gram factor under them, and its loss."""
+
+    factors: list[Matrix]
+    errors: list[Array]
+    loss: float
+    bound: float | None = None
+    """A proved lower bound on the loss of every strategy."""
+
+
+def solve(
+    problem: Problem,
+    norm: Norm,
+    effort: Effort,
+    p: int | None = None,
+    restarts: int | None = None,
+    *,
+    alone: bool = False,
+) -> Solved:
+    """The best of several descents; the attributes of a single product are independent, and need one each."""
+    if len(problem.coefficients) == 1 or len(problem.axes) == 1:
+        return _independent(problem, norm, effort, p, alone)
+    starts = 1 + (effort.restarts if restarts is None else restarts)
+    best: Solved | None = None
+    for start in range(1 if effort.quick else max(starts, len(_HEAVY))):
+        if best is not None and effort.over:
+            break
+        found = _descend(problem, norm, effort, p, start)
+        if best is None or found.loss < best.loss:
+            best = found
+    assert best is not None
+    return best
+
+
+def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, alone: bool) -> Solved:
+    """One term, or one attribute: the loss is a product over the attributes, and so is its lower bound."""
+    errors = [np.ones(len(factors)) for factors in problem.factors]
+    factors: list[Matrix] = []
+    bounds: list[float | None] = []
+    for place in range(len(problem.axes)):
+        gram = problem.surrogate(errors, place)  # on one attribute the whole Gram, otherwise this attribute's alone
+        solution = _opt0(gram, norm, effort, p, Identity(gram.size), 0, 0, alone=alone)
+        factors.append(solution.matrix)
+        bounds.append(solution.bound)
+    errors = [
+        np.array([error(factor, gram) for gram in grams])
+        for factor, grams in zip(factors, problem.factors, strict=True)
+    ]
+    known = [bound for bound in bounds if bound is not None]
+    scale = problem.coefficients[0] ** (1 - len(problem.axes)) if len(problem.coefficients) == 1 else 1.0
+    bound = float(scale * np.prod(known)) if len(known) == len(bounds) else None
+    return Solved(factors, errors, problem.loss(errors), bound)
+
+
+def _descend(problem: Problem, norm: Norm, effort: Effort, p: int | None, start: int) -> Solved:
+    """Improve one attribute after the other, and the two-scalar ones together, until nothing moves."""
+    count = len(problem.axes)
+    evens = [
+        Even(size, norm) if pairs is not None else None for size, pairs in zip(problem.sizes, problem.even, strict=True)
+    ]
+    random = effort.random(start)
+    weights = np.full(count, _HEAVY[start]) if start < len(_HEAVY) else random.uniform(0.05, 0.95, count)
+    factors: list[Matrix] = [Identity(size) for size in problem.sizes]
+    errors = [np.array([factor.trace() for factor in given]) for given in problem.factors]
+    for place, even in enumerate(evens):
+        if even is not None:
+            errors[place] = _even_errors(problem, place, even, weights[place])
+    loss = np.inf
+    for turn in range(3 if effort.quick else _ROUNDS):
+        for place, even in enumerate(evens):
+            if even is None:
+                solution = _opt0(problem.surrogate(errors, place), norm, effort, p, factors[place], turn, start)
+                factors[place] = solution.matrix
+                errors[place] = np.array([error(solution.matrix, factor) for factor in problem.factors[place]])
+        weights = _joint(problem, evens, errors, weights, effort)
+        found = problem.loss(errors)
+        if not found < loss * (1 - _ENOUGH) or effort.over:
+            break
+        loss = found
+    for place, even in enumerate(evens):
+        if even is not None:
+            factors[place] = even.matrix(weights[place])
+    return Solved(factors, errors, problem.loss(errors))
+
+
+def _opt0(
+    gram: Factor,
+    norm: Norm,
+    effort: Effort,
+    p: int | None,
+    before: Matrix,
+    turn: int,
+    start: int,
+    *,
+    alone: bool = False,
+) -> Solution:
+    """The best strategy for one attribute, from where it was in the last round; more is tried for one that is alone."""
+    if norm == 2:
+        return opt0_gaussian(gram, effort=effort)
+    if p is None and not alone and two_eigenvalues(gram) is None:
+        p = max(1, gram.size // _RATIO)
+    warm = None if turn == 0 or isinstance(before, Identity) else before
+    inner = Effort(0 if turn or effort.quick else effort.restarts, effort.seed + start, effort.deadline, effort.quick)
+    return opt0_laplace(gram, p, effort=inner, start=warm, iterations=_QUICK if effort.quick else _ITERATIONS)
+
+
+def _joint(
+    problem: Problem, evens: Sequence[Even | None], errors: list[Array], weights: Array, effort: Effort
+) -> Array:
+    """Optimise the two-scalar attributes together; their errors are updated in place."""
+    places = [place for place, even in enumerate(evens) if even is not None]
+    if not places:
+        return weights
+
+    def objective(x: Array) -> tuple[float, Array]:
+        t = _weights(x)
+        trial, slopes = list(errors), []
+        for i, place in enumerate(places):
+            even, pairs = evens[place], problem.even[place]
+            assert even is not None
+            assert pairs is not None
+            trial[place], slope = even.errors(t[i], pairs)
+            slopes.append(slope)
+        loss = problem.loss(trial)
+        gradient = [problem.shares(trial, place) @ slope for place, slope in zip(places, slopes, strict=True)]
+        # The logarithm is better scaled: losses span many orders of magnitude.
+        return float(np.log(loss)), np.array(gradient) / loss * t * (1 - t)
+
+    clipped = np.clip(weights[places], 1e-6, 1 - 1e-6)
+    found = descend(objective, np.log(clipped / (1 - clipped)), lower=None, iterations=300, effort=effort)
+    updated = weights.copy()
+    updated[places] = _weights(found.point)
+    for place in places:
+        even = evens[place]
+        assert even is not None
+        errors[place] = _even_errors(problem, place, even, updated[place])
+        if updated[place] < _LIGHT:  # a total of no weight at all is out of the descent's reach
+            without = [*errors[:place], _even_errors(problem, place, even, 0.0), *errors[place + 1 :]]
+            if problem.loss(without) <= problem.loss(errors):
+                updated[place], errors[place] = 0.0, without[place]
+    return updated
+
+
+def _weights(x: Array) -> Array:
+    """Numbers between 0 and 1 from any numbers; the ends themselves are never reached."""
+    weights: Array = 1 / (1 + np.exp(-np.clip(x, -20, 20)))
+    return weights
+
+
+def _even_errors(problem: Problem, place: int, even: Even, t: float) -> Array:
+    pairs = problem.even[place]
+    assert pairs is not None
+    return even.errors(float(t), pairs)[0]

@@ -1,0 +1,105 @@
+"""The loss of p-Identity strategies, over all cells or with extra queries constant on blocks of cells (MATH §4).
+
+Restricted to blocks, the loss of the whole domain is a problem of the same form over the blocks, not an approximation
+of it. Where neighbouring cells are alike a search starts on blocks, at a fraction of the cost, and goes on with cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Array, Factor
+from hdmm.matrix.factors import DenseGram
+
+_FEWEST, _MOST = 128, 1 << 11
+"""The numbers of blocks whose Gram is written out."""
+_ALIKE = 0.9
+"""The share of the workload that blocks must see for a search on them to be of use."""
+_ENTRIES = 1 << 22
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Extra queries that are constant on blocks of ``counts`` cells each.
+
+    A point is their p × blocks array times the roots of the counts, so that a point times its own transpose is ΘΘᵀ.
+    """
+
+    gram: Factor
+    """EᵀVE over the blocks, divided by the roots of both counts."""
+    diagonal: Array
+    """V_ii, summed over each block."""
+    counts: Array
+
+    @staticmethod
+    def of(gram: Factor) -> Level:
+        """Every cell by itself."""
+        return Level(gram, gram.diagonal(), np.ones(gram.size, np.int64))
+
+    @cached_property
+    def roots(self) -> Array:
+        """The roots of the counts."""
+        roots: Array = np.sqrt(self.counts)
+        return roots
+
+    def loss(self, point: Array) -> tuple[float, Array]:
+        """tr((AᵀA)⁻¹V) of A(Θ) and its gradient, from one product of V with the extra queries."""
+        s = 1 + point.sum(axis=0) / self.roots
+        R = np.linalg.inv(np.eye(len(point)) + point @ point.T)
+        product = self.gram.apply((point * s).T).T
+        product *= s
+        G = R @ product
+        each = s**2 * self.diagonal - np.einsum("ki,ki->i", point, G)
+        gradient: Array = ((G @ point.T) @ R) @ point
+        gradient -= G
+        gradient += each / (s * self.roots)
+        gradient *= 2
+        return float(each.sum()), gradient
+
+    def theta(self, point: Array) -> Array:
+        """The extra queries over all cells."""
+        return np.repeat(point / self.roots, self.counts, axis=1)
+
+    def point(self, theta: Array) -> Array:
+        """The point nearest to extra queries over all cells: their means over each block."""
+        low = np.cumsum(self.counts) - self.counts
+        point: Array = np.add.reduceat(theta, low, axis=1) / self.roots
+        return point
+
+    def places(self) -> Array:
+        """Where the middle of each block lies, from 0 to 1."""
+        high = np.cumsum(self.counts)
+        middles: Array = (high - self.counts / 2) / high[-1]
+        return middles
+
+
+def levels(gram: Factor, p: int) -> list[Level]:
+    """Levels to search one after the other, from a few blocks to all cells."""
+    found = [Level.of(gram)]
+    blocks = gram.size // 4
+    while blocks >= max(_FEWEST, 4 * p):
+        if blocks <= _MOST:
+            level = _blocks(gram, blocks)
+            if level.gram.trace() < _ALIKE * gram.trace():
+                break
+            found.append(level)
+        blocks //= 4
+    return found[::-1]
+
+
+def _blocks(gram: Factor, blocks: int) -> Level:
+    edges = np.rint(np.linspace(0, gram.size, blocks + 1)).astype(np.int64)
+    counts = np.diff(edges)
+    owner = np.repeat(np.arange(blocks), counts)
+    V = np.empty((blocks, blocks))
+    step = max(1, _ENTRIES // gram.size)
+    for low in range(0, blocks, step):
+        some = np.arange(low, min(low + step, blocks))
+        V[:, some] = np.add.reduceat(gram.apply((owner[:, None] == some).astype(float)), edges[:-1], axis=0)
+    roots = np.sqrt(counts)
+    return Level(DenseGram(V / np.multiply.outer(roots, roots)), np.add.reduceat(gram.diagonal(), edges[:-1]), counts)

@@ -1,0 +1,83 @@
+"""OPT_M: a weight for every marginal, whatever the workload asks (paper, section 8).
+
+Under Gaussian noise the problem is convex in the squared weights and is solved; under Laplace noise it is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Identity, Norm
+from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.convex import convex
+from hdmm.operators.demand import demand_of
+from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.operators.hopping import search
+from hdmm.operators.lattice import Weighted
+from hdmm.strategy import Block, MarginalStrategy
+from hdmm.workload import Encoded
+
+_NEGLIGIBLE = 1e-7
+"""How much worse the loss may become by leaving out marginals of small weight."""
+_BITS = 16
+"""Significant bits of a weight."""
+
+
+@final
+@dataclass(frozen=True)
+class Marginal(Operator):
+    """Measure marginals, each with its own weight, and combine all of them for each answer by least squares."""
+
+    restarts: int | None = None
+
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
+        """The best weights found; None where the products have too many attributes for a table of their subsets."""
+        axes = [axis for axis in workload.axes if workload.sizes[axis] > 1]
+        demand = demand_of(workload, axes)
+        if demand is None:
+            return None
+        restarts = effort.restarts if self.restarts is None else self.restarts
+        found = convex(demand, effort) if norm == 2 else search(demand, effort, restarts)
+        return Proposal(MarginalStrategy(workload.sizes, tuple(_blocks(workload, axes, _needed(found, norm)))))
+
+
+def _needed(found: Weighted, norm: Norm) -> list[tuple[int, float]]:
+    """The marginals with their weights, without the smallest that together hardly matter."""
+    order = np.argsort(found.weights, kind="stable")
+    few, many = 0, len(order) - 1
+    while few < many:
+        middle = (few + many + 1) // 2
+        weights = found.weights.copy()
+        weights[order[:middle]] = 0
+        error = Weighted.of(found.marginals, weights, norm).error
+        few, many = (middle, many) if error <= found.error * (1 + _NEGLIGIBLE) else (few, middle - 1)
+    kept = order[few:]
+    return list(zip(found.marginals.sets[kept].tolist(), found.weights[kept].tolist(), strict=True))
+
+
+def _blocks(workload: Encoded, axes: Sequence[int], chosen: Sequence[tuple[int, float]]) -> Iterator[Block]:
+    """The marginals as blocks, small ones first. Attributes of size 1 are in one block that a product needs."""
+    weights = {tuple(axis for place, axis in enumerate(axes) if one >> place & 1): weight for one, weight in chosen}
+    sets = sorted(weights, key=lambda own: (len(own), own))
+    single: dict[tuple[int, ...], set[int]] = {own: set() for own in sets}
+    for product in workload.products:
+        ones = {axis for axis in product.axes if workload.sizes[axis] == 1}
+        if ones:
+            rest = set(product.axes) - ones
+            single[next(own for own in sets if rest <= set(own))] |= ones
+    most = max(weights.values())
+    for own in sets:
+        joined = tuple(sorted({*own, *single[own]}))
+        factors = tuple(Identity(workload.sizes[axis]) for axis in joined)
+        yield Block(joined, factors, _rounded(weights[own] / most))
+
+
+def _rounded(weight: float) -> Fraction:
+    mantissa, exponent = frexp(weight)
+    return Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)

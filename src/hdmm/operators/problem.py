@@ -1,0 +1,76 @@
+"""What a Kronecker strategy is judged by: the error of every Gram term is a product over the attributes (paper, eq. 7).
+
+The workload's Gram is Σ_t c_t ⊗_i V_i^(t), and only a few different V occur on an attribute. With e_i(V) = tr(X_i⁻¹V)
+for the attribute's own strategy, the loss is Σ_t c_t ∏_i e_i(V_i^(t)); all else fixed, attribute i sees the surrogate
+Gram Σ_t c_t ∏_{k≠i} e_k(V_k^(t)) V_i^(t) (paper, eq:surrogate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Array, Factor, Gram
+from hdmm.matrix.factors import DenseGram, RestrictedGram, SumGram, two_eigenvalues
+
+
+@final
+class Problem:
+    """The terms of a Gram over some axes, with equal factors told once."""
+
+    def __init__(self, gram: Gram, axes: Sequence[int]) -> None:
+        self.axes = tuple(axes)
+        self.sizes = tuple(gram.sizes[axis] for axis in axes)
+        self.coefficients = np.array([term.coefficient for term in gram.terms])
+        self.factors: list[list[Factor]] = []
+        """For each axis its different factors."""
+        self.which = np.zeros((len(gram.terms), len(axes)), np.int64)
+        """For each term and axis the number of the factor."""
+        for place, axis in enumerate(axes):
+            numbers: dict[Factor, int] = {}
+            for row, term in enumerate(gram.terms):
+                self.which[row, place] = numbers.setdefault(gram.at(term, axis), len(numbers))
+            self.factors.append(list(numbers))
+
+    def products(self, errors: Sequence[Array], without: int | None = None) -> Array:
+        """c_t ∏_i e_i for every term, one axis left out."""
+        product = self.coefficients.copy()
+        for place, error in enumerate(errors):
+            if place != without:
+                product = product * error[self.which[:, place]]
+        return product
+
+    def loss(self, errors: Sequence[Array]) -> float:
+        """The total squared error at unit noise and sensitivity 1, from the errors of every factor on every axis."""
+        return float(self.products(errors).sum())
+
+    def shares(self, errors: Sequence[Array], place: int) -> Array:
+        """∂loss/∂e for every factor of one axis: the coefficients of its surrogate Gram."""
+        return np.bincount(
+            self.which[:, place], weights=self.products(errors, place), minlength=len(self.factors[place])
+        )
+
+    def surrogate(self, errors: Sequence[Array], place: int) -> Factor:
+        """The Gram that one axis sees while the others stay as they are."""
+        shares = self.shares(errors, place)
+        factors = self.factors[place]
+        if any(isinstance(factor, RestrictedGram) for factor in factors):  # cross-Grams are symmetric only in the sum
+            total = np.sum([share * factor.dense() for share, factor in zip(shares, factors, strict=True)], axis=0)
+            return DenseGram((total + total.T) / 2)
+        if len(factors) == 1 and shares[0] == 1:
+            return factors[0]
+        return SumGram(tuple((float(share), factor) for share, factor in zip(shares, factors, strict=True)))
+
+    @cached_property
+    def even(self) -> list[Array | None]:
+        """For each axis whose factors are all αI + β11ᵀ, their two eigenvalues; None for the others."""
+        return [_even(factors) for factors in self.factors]
+
+
+def _even(factors: Sequence[Factor]) -> Array | None:
+    pairs = [two_eigenvalues(factor) for factor in factors]
+    known = [pair for pair in pairs if pair is not None]
+    return np.array(known) if len(known) == len(pairs) else None

@@ -1,0 +1,82 @@
+"""Strategies of any signed queries for small workloads of low rank, where extra queries beside Identity do not suffice.
+
+A = (P − N)·D with P, N ≥ 0 and D scaling the columns of P + N to sum to 1 (MATH §4). V's few directions would pull A
+towards a singular matrix, which neither descent nor rounding survives: the descent sees V + ηI, η falling in steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hdmm.matrix import Array, Dense
+from hdmm.operators.base import Solution
+from hdmm.operators.descent import Effort, Objective, Random, descend
+
+_RIDGES = (1e-3, 1e-4, 1e-5)
+"""η as a share of the mean of V's diagonal."""
+_KEPT = 2
+_WEAKEST = 1e-4
+"""The least ratio of the singular values of a strategy."""
+_SIZE = 64
+
+
+def polish(V: Array, start: Array, effort: Effort, iterations: int) -> Solution | None:
+    """The best signed strategy found, from ``start`` or from rows of V beside the identity; None if none supports V."""
+    n = len(V)
+    few = max(20, round(iterations * min(1.0, _SIZE / n)))
+    losses = [_loss(V + ridge * np.trace(V) / n * np.eye(n)) for ridge in _RIDGES]
+    starts = [_point(start, effort.random(0))]
+    starts += [_point(_rows(V, 2 << i % 3), effort.random(i + 1)) for i in range(effort.restarts)]
+    found = [descend(losses[0], point, iterations=few // 4, effort=effort) for point in starts]
+    found.sort(key=lambda one: one.value)
+    solutions = []
+    for one in found[:_KEPT]:
+        for loss in losses:
+            one = descend(loss, one.point, iterations=few, effort=effort)
+        solutions.append(_solution(V, one.point))
+    return min((one for one in solutions if one is not None), key=lambda one: one.error, default=None)
+
+
+def _rows(V: Array, step: int) -> Array:
+    """Every so many rows of V, beside a light identity."""
+    rows = V[step // 2 :: step]
+    rows = rows / abs(rows).sum(axis=0).max()
+    return np.concatenate([rows, 0.1 * np.eye(len(V))])
+
+
+def _point(queries: Array, random: Random) -> Array:
+    """P and N, moved off zero a little so that no sign is settled."""
+    point: Array = np.stack([np.maximum(queries, 0), np.maximum(-queries, 0)])
+    return point + 0.01 * random.random(point.shape)
+
+
+def _loss(V: Array) -> Objective:
+    """tr((AᵀA)⁻¹V) and its gradient by P and N."""
+
+    def value(point: Array) -> tuple[float, Array]:
+        queries = point[0] - point[1]
+        s = point.sum(axis=(0, 1)) + np.finfo(float).tiny
+        A = queries / s
+        try:
+            inverse = np.linalg.inv(A.T @ A)
+        except np.linalg.LinAlgError:
+            return float("inf"), np.zeros_like(point)
+        product = inverse @ V
+        by_queries = -2 * (A @ (product @ inverse)) / s
+        by_sums = -np.einsum("ki,ki->i", by_queries, A)
+        return float(np.trace(product)), np.stack([by_queries + by_sums, by_sums - by_queries])
+
+    return value
+
+
+def _solution(V: Array, point: Array) -> Solution | None:
+    """The strategy itself with its exact error, unless its weakest direction is too weak to rely on."""
+    rounding = (2 * point.shape[1] + 4) * np.finfo(float).eps
+    queries = point[0] - point[1]
+    A = queries / (point.sum(axis=(0, 1)) * (1 + rounding))
+    A = A[abs(queries).max(axis=1) > 0]
+    _, values, right = np.linalg.svd(A, full_matrices=False)
+    if len(A) < len(V) or values[-1] < _WEAKEST * values[0]:
+        return None
+    scaled = right / values[:, None]
+    return Solution(Dense(A), float(np.sum((scaled @ V) * scaled)))

@@ -1,0 +1,185 @@
+"""OPT_+: the workload in groups, each with a Kronecker product of its own and a share of the budget (paper, section 6).
+
+With E_j the loss of group j alone, the best weights are ∛E_j under Laplace noise and ∜E_j under Gaussian, for a total
+of (Σ∛E_j)³ and (Σ√E_j)². Groups are the user's, or the best found of: every product by itself, products on the same
+attributes, and pairs merged greedily while that helps (MATH §5). Where all groups share one factor for each attribute,
+answers use all blocks together by exact global least squares; otherwise each product is answered from its own block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import final
+
+import numpy as np
+
+from hdmm.errors import WorkloadError, nearest
+from hdmm.matrix import Factor, Gram, Matrix, Norm
+from hdmm.matrix.gram import Term
+from hdmm.operators.base import Operator, Proposal, loss
+from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.operators.kron import Solved, solve
+from hdmm.operators.problem import Problem
+from hdmm.strategy import Block, MarginalStrategy, Strategy, UnionStrategy
+from hdmm.workload import Encoded, EncodedProduct
+
+_MERGED = 12
+"""The most groups among which pairs are merged."""
+_NEAR = 4.0
+_WIDEST = 12
+"""The most attributes of a block for global least squares: it has a residual for each subset of them."""
+
+Group = tuple[EncodedProduct, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Union(Operator):
+    """Measure one Kronecker product per group. ``groups`` lists products by name; those not named stand alone."""
+
+    groups: tuple[tuple[str, ...], ...] | None = None
+    restarts: int | None = None
+    p: int | None = None
+
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
+        """The best grouping found; None for a workload of one product, which OPT_⊗ answers best."""
+        split = _Split(workload, norm, effort, self.p, self.restarts)
+        if self.groups is not None:
+            return Proposal(split.strategy(_named(workload, self.groups)))
+        if len(workload.compact.products) < 2:
+            return None
+        partitions = [_single(workload), _single(workload.compact), _by_axes(workload.compact)]
+        best: Sequence[Group] = min(partitions, key=split.loss)
+        best = split.merged(_by_axes(workload.compact), best)
+        tried = [best]
+        if best is not partitions[0] and split.loss(partitions[0]) < _NEAR * split.loss(best):
+            tried.append(partitions[0])  # with shared factors, least squares over all blocks may still make it the best
+        found = [split.strategy(partition) for partition in tried]
+        return Proposal(min(found, key=lambda strategy: loss(strategy, workload, norm)))
+
+
+@final
+class _Split:
+    """Solves groups, each once, and puts them together with the best shares of the budget."""
+
+    def __init__(self, workload: Encoded, norm: Norm, effort: Effort, p: int | None, restarts: int | None) -> None:
+        self._workload = workload
+        self._norm: Norm = norm
+        self._effort = effort
+        self._p = p
+        self._restarts = restarts
+        self._known: dict[frozenset[EncodedProduct], Solved] = {}
+        self._alone: dict[tuple[Factor, bool], Solved] = {}
+
+    def loss(self, partition: Sequence[Group]) -> float:
+        """The loss of all groups together, each answered from its own block."""
+        losses = np.array([self.solved(group).loss for group in partition])
+        return float(np.sum(losses ** (1 / 3)) ** 3 if self._norm == 1 else np.sum(losses**0.5) ** 2)
+
+    def solved(self, group: Group) -> Solved:
+        """A good Kronecker product for one group, found quickly: enough to compare partitions."""
+        key = frozenset(group)
+        if key not in self._known:
+            self._known[key] = self._solve(group, replace(self._effort, quick=True))
+        return self._known[key]
+
+    def merged(self, partition: Sequence[Group], best: Sequence[Group]) -> Sequence[Group]:
+        """Merge the pair of groups that helps most, again and again; the best partition seen."""
+        groups = list(partition)
+        while 1 < len(groups) <= _MERGED and not self._effort.over:
+            trials = []
+            for one, other in combinations(groups, 2):
+                trial = [group for group in groups if group not in (one, other)] + [one + other]
+                trials.append((self.loss(trial), trial))
+            least, groups = min(trials, key=lambda trial: trial[0])
+            if least < self.loss(best):
+                best = groups
+        return best
+
+    def strategy(self, partition: Sequence[Group]) -> Strategy:
+        """The blocks of a partition, weighted; with shared factors, for global least squares if that is better."""
+        solved = [self._solve(group, self._effort) for group in partition]
+        power = 1 / 3 if self._norm == 1 else 1 / 4
+        weights = np.array([one.loss for one in solved]) ** power
+        blocks = [
+            Block(_axes(group), tuple(one.factors), _fraction(weight / weights.max()))
+            for group, one, weight in zip(partition, solved, weights, strict=True)
+        ]
+        local: Strategy = UnionStrategy(self._workload.sizes, tuple(blocks))
+        shared = _shared(self._workload, blocks)
+        return local if shared is None else min((local, shared), key=lambda s: loss(s, self._workload, self._norm))
+
+    def _solve(self, group: Group, effort: Effort) -> Solved:
+        if len(group) == 1 and group[0].condition is None:
+            return self._product(group[0], effort)
+        terms = [
+            Term(float(product.weight) ** 2 * term.coefficient, term.factors)
+            for product in group
+            for term in product.terms
+        ]
+        problem = Problem(Gram(self._workload.sizes, tuple(terms)), _axes(group))
+        return solve(problem, self._norm, effort, self._p, self._restarts)
+
+    def _product(self, product: EncodedProduct, effort: Effort) -> Solved:
+        """A product alone: each attribute by itself, equal ones once."""
+        factors: list[Matrix] = []
+        total = float(product.weight) ** 2
+        for gram in product.grams.values():
+            key = (gram, effort.quick)
+            if key not in self._alone:
+                self._alone[key] = solve(Problem(Gram.of(gram), (0,)), self._norm, effort, self._p, self._restarts)
+            factors += self._alone[key].factors
+            total *= self._alone[key].loss
+        return Solved(factors, [], total)
+
+
+def _shared(workload: Encoded, blocks: Sequence[Block]) -> MarginalStrategy | None:
+    """The same blocks for global least squares; None where they do not share factors or tell too few cells apart."""
+    weights: dict[tuple[int, ...], Fraction] = {}
+    factors: dict[int, Matrix] = {}
+    for block in blocks:
+        weights[block.axes] = weights.get(block.axes, Fraction(0)) + block.weight
+        for axis, factor in zip(block.axes, block.factors, strict=True):
+            if factors.setdefault(axis, factor) != factor or len(block.axes) > _WIDEST:
+                return None
+    joined = tuple(Block(axes, tuple(factors[axis] for axis in axes), weight) for axes, weight in weights.items())
+    try:
+        return MarginalStrategy(workload.sizes, joined)
+    except ValueError:
+        return None
+
+
+def _axes(group: Group) -> tuple[int, ...]:
+    return tuple(sorted({axis for product in group for axis in product.axes}))
+
+
+def _single(workload: Encoded) -> list[Group]:
+    return [(product,) for product in workload.products]
+
+
+def _by_axes(workload: Encoded) -> list[Group]:
+    groups: dict[tuple[int, ...], Group] = {}
+    for product in workload.products:
+        groups[product.axes] = (*groups.get(product.axes, ()), product)
+    return list(groups.values())
+
+
+def _named(workload: Encoded, groups: Sequence[Sequence[str]]) -> list[Group]:
+    """The user's groups, and every product that is in none of them by itself."""
+    products = {product.name: product for product in workload.products}
+    listed = [name for names in groups for name in names]
+    for name in listed:
+        if name not in products:
+            raise WorkloadError(f"groups: product {name!r} is not in the workload{nearest(name, products)}")
+        if listed.count(name) > 1:
+            raise WorkloadError(f"groups: product {name!r} is in two groups; list it once")
+    chosen = [tuple(products[name] for name in names) for names in groups if names]
+    return chosen + [(product,) for name, product in products.items() if name not in listed]
+
+
+def _fraction(weight: float) -> Fraction:
+    """A weight in (0, 1], to twelve bits beyond its leading one."""
+    return Fraction(max(round(weight * 2**20), 1), 2**20)

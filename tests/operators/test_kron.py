@@ -1,0 +1,177 @@
+"""OPT_⊗ and OPT_+: worked examples of the paper, true errors, the budget split, and integers at the end."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+import hdmm
+from hdmm import operators
+from hdmm.errors import WorkloadError
+from hdmm.operators.base import loss
+from hdmm.operators.descent import Effort
+from hdmm.operators.even import Even
+from hdmm.operators.problem import Problem
+from hdmm.strategy import MarginalStrategy, UnionStrategy
+from hdmm.strategy.integer import integral, round_columns
+
+EXAMPLE = hdmm.marginals(hdmm.Schema(a=range(2), b=range(5), c=range(50), d=range(100)), k=2).encoded
+SMALL = hdmm.Schema(a=range(3), b=range(4), c=range(12))
+MIXED = (
+    hdmm.Workload(SMALL)
+    .add("prefixes", b=hdmm.Identity(), c=hdmm.Prefix())
+    .add("cells", a=hdmm.Identity(), b=hdmm.Identity(), weight=2)
+    .add("either", c=hdmm.Identity(), where="a = 1 OR b >= 2")
+)
+EFFORT = Effort(restarts=1)
+
+
+def test_table_margexample_opt_kron():
+    strategy = operators.Kron().propose(EXAMPLE, 1).strategy
+    assert loss(strategy, EXAMPLE, 1) <= 213_270.5
+
+
+def test_table_margexample_opt_union():
+    strategy = operators.Union().propose(EXAMPLE, 1).strategy
+    assert loss(strategy, EXAMPLE, 1) <= 85_070.5
+
+
+def test_example_optkk():
+    """P⊗T + T⊗P on 100 × 100: one product 33,385, two groups 14,252."""
+    schema = hdmm.Schema(a=range(100), b=range(100))
+    encoded = hdmm.Workload(schema).add("a", a=hdmm.Prefix()).add("b", b=hdmm.Prefix()).encoded
+    assert loss(operators.Union().propose(encoded, 1, EFFORT).strategy, encoded, 1) <= 14_252.5
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("operator", [operators.Kron(), operators.Union()], ids=["Kron", "Union"])
+def test_the_loss_is_that_of_the_dense_strategy(operator, norm):
+    """Local least squares per product where the strategy is a union, global least squares otherwise."""
+    encoded = MIXED.encoded
+    strategy = operator.propose(encoded, norm, EFFORT).strategy
+    full = [_full(block, encoded.sizes) for block in strategy.blocks]
+    sizes = [float(block.weight) for block in strategy.blocks]
+    stacked = np.vstack([weight * rows for weight, rows in zip(sizes, full, strict=True)])
+    squared = (abs(stacked) ** norm).sum(axis=0).max() ** (2 / norm)
+    total = 0.0
+    for product in encoded.products:
+        rows = encoded.of(product).dense()
+        if isinstance(strategy, UnionStrategy):
+            home = strategy.home(product)
+            estimator = rows @ np.linalg.pinv(sizes[home] * full[home])
+        else:
+            estimator = rows @ np.linalg.pinv(stacked)
+        total += float(product.weight) ** 2 * squared * (estimator**2).sum()
+    assert loss(strategy, encoded, norm) == pytest.approx(total, rel=1e-6)
+
+
+def _full(block, sizes):
+    rows = np.ones((1, 1))
+    for axis, size in enumerate(sizes):
+        factor = block.factors[block.axes.index(axis)].dense() if axis in block.axes else np.ones((1, size))
+        rows = np.kron(rows, factor)
+    return rows
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_shared_factors_are_answered_by_global_least_squares(norm):
+    encoded = hdmm.marginals(SMALL, up_to=2, prefix=["c"]).encoded
+    assert isinstance(operators.Union(groups=()).propose(encoded, norm, EFFORT).strategy, MarginalStrategy)
+
+
+def test_groups_of_the_user_are_kept():
+    groups = (("prefixes", "either"), ("cells",))
+    strategy = operators.Union(groups=groups).propose(MIXED.encoded, 1, EFFORT).strategy
+    assert [block.axes for block in strategy.blocks] == [(0, 1, 2), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [((("prefixe",),), "did you mean 'prefixes'"), ((("cells",), ("cells",)), "is in two groups")],
+)
+def test_groups_that_do_not_fit_are_refused(groups, message):
+    with pytest.raises(WorkloadError, match=message):
+        operators.Union(groups=groups).propose(MIXED.encoded, 1, EFFORT)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_the_errors_of_two_scalars_and_their_slopes(norm):
+    even, pairs = Even(5, norm), np.array([[1.0, 1.0], [0.0, 5.0], [2.0, 7.0]])
+    matrix = even.matrix(0.3).dense()
+    inverse = np.linalg.inv(matrix.T @ matrix)
+    errors, slopes = even.errors(0.3, pairs)
+    grams = [rest * np.eye(5) + (constant - rest) / 5 for rest, constant in pairs]
+    np.testing.assert_allclose(errors, [np.trace(inverse @ gram) for gram in grams])
+    step = (even.errors(0.3 + 1e-6, pairs)[0] - even.errors(0.3 - 1e-6, pairs)[0]) / 2e-6
+    np.testing.assert_allclose(slopes, step, rtol=1e-6)
+    assert (abs(matrix) ** norm).sum(axis=0).max() == pytest.approx(1)
+
+
+def test_the_surrogate_gram_is_the_slope_of_the_loss():
+    problem = Problem(MIXED.encoded.gram(), (0, 1, 2))
+    errors = [np.array([factor.trace() for factor in factors]) for factors in problem.factors]
+    for place in range(3):
+        assert problem.surrogate(errors, place).trace() == pytest.approx(problem.loss(errors))
+
+
+def test_a_single_gaussian_product_carries_a_certificate():
+    encoded = hdmm.Workload(SMALL).add("q", a=hdmm.Prefix(), c=hdmm.AllRange()).encoded
+    proposal = operators.Kron().propose(encoded, 2)
+    assert 1 - 1e-9 <= loss(proposal.strategy, encoded, 2) / proposal.bound <= 1 + 1e-2
+
+
+@pytest.mark.parametrize("operator", [operators.Kron(), operators.Union(), operators.Marginal()])
+def test_a_plan_of_an_optimised_strategy_is_measured_in_integers(operator, tmp_path):
+    plan = hdmm.select(MIXED, operators=[operator], restarts=1)
+    assert all(block.integral for block in plan.strategy.blocks)
+    plan.save(tmp_path / "x.plan")
+    again = hdmm.Plan.load(tmp_path / "x.plan")
+    assert again.rmse(hdmm.Budget(1)) == pytest.approx(plan.rmse(hdmm.Budget(1)))
+
+
+def test_integers_cost_next_to_nothing():
+    encoded = MIXED.encoded
+    strategy = operators.Kron().propose(encoded, 1, EFFORT).strategy
+    assert sqrt(loss(integral(strategy, encoded), encoded, 1) / loss(strategy, encoded, 1)) <= 1 + 1e-4
+
+
+def test_no_rounded_column_sums_to_more_than_the_power_of_two():
+    entries = np.random.default_rng(3).normal(size=(7, 40))
+    entries /= abs(entries).sum(axis=0)
+    rounded = round_columns(entries, 9)
+    assert abs(rounded).sum(axis=0).tolist() == [512] * 40
+    assert abs(rounded - 512 * entries).max() <= 1
+
+
+def test_queries_published_as_asked_are_never_rounded():
+    encoded = hdmm.Workload(SMALL).add("q", a=hdmm.Custom([[0.5, 1, 2]])).encoded
+    assert integral(hdmm.baselines.Plain().propose(encoded, 1).strategy, encoded) is None
+
+
+def test_the_same_seed_gives_the_same_plan():
+    plans = [hdmm.select(MIXED, operators=[operators.Kron()], restarts=2, seed=7) for _ in range(2)]
+    first, second = ([factor.dense() for block in plan.strategy.blocks for factor in block.factors] for plan in plans)
+    assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def test_a_time_limit_keeps_the_best_so_far():
+    plan = hdmm.select(MIXED, operators=[hdmm.baselines.Identity(), operators.Kron()], time_limit=1e-9)
+    assert plan.operator == "Identity"
+
+
+def test_an_interrupt_keeps_the_best_so_far():
+    class Interrupted(hdmm.operators.Operator):
+        def propose(self, workload, norm, effort):
+            raise KeyboardInterrupt
+
+    assert hdmm.select(MIXED, operators=[hdmm.baselines.Identity(), Interrupted()]).operator == "Identity"
+    with pytest.raises(KeyboardInterrupt):
+        hdmm.select(MIXED, operators=[Interrupted()])
+
+
+def test_a_strategy_is_drawn(tmp_path):
+    from hdmm.picture import draw
+
+    plan = hdmm.select(MIXED, operators=[operators.Kron()], restarts=0)
+    draw(plan, tmp_path / "strategy.svg")
+    assert (tmp_path / "strategy.svg").read_text().startswith("<svg")
