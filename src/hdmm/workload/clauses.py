@@ -213,5 +213,7 @@ def _compare(domain: Domain, operator: Comparison, literal: str) -> Mask:
 
 
 def _any(domain: Domain, literals: list[str]) -> Mask:
-    mask: Mask = np.logical_or.reduce([_compare(domain, "=", literal) for literal in literals])
+    mask = np.zeros(domain.size, bool)
+    for literal in literals:
+        mask |= _compare(domain, "=", literal)
     return mask

@@ -57,7 +57,9 @@ def across(condition: str, schema: Schema) -> Condition:
     patterns, classes = {}, {}
     for name in names:
         masks = np.stack([leaf.mask for leaf in leaves[name]])
-        patterns[name], which = np.unique(masks, axis=1, return_inverse=True)
+        packed = np.ascontiguousarray(np.packbits(masks, axis=0).T)
+        _, first, which = np.unique(packed.view(f"V{packed.shape[1]}"), return_index=True, return_inverse=True)
+        patterns[name] = masks[:, first]
         classes[schema.axis(name)] = which.reshape(-1)
     shape = [patterns[name].shape[1] for name in names]
     if prod(shape) > _COMBINATIONS:
