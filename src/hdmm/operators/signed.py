@@ -10,7 +10,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Dense
 from hdmm.operators.base import Solution
-from hdmm.operators.descent import Effort, Objective, Random, descend
+from hdmm.operators.descent import Effort, Objective, descend
 
 _RIDGES = (1e-3, 1e-4, 1e-5)
 """η as a share of the mean of V's diagonal."""
@@ -20,34 +20,46 @@ _WEAKEST = 1e-4
 _SIZE = 64
 
 
-def polish(V: Array, start: Array, effort: Effort, iterations: int) -> Solution | None:
-    """The best signed strategy found, from ``start`` or from rows of V beside the identity; None if none supports V."""
+def polish(V: Array, start: Array, effort: Effort, iterations: int) -> list[Solution]:
+    """``start`` and signed strategies found from it and from rows of V beside the identity; without restarts, near it.
+
+    Only those that support every workload are returned.
+    """
     n = len(V)
     few = max(20, round(iterations * min(1.0, _SIZE / n)))
     losses = [_loss(V + ridge * np.trace(V) / n * np.eye(n)) for ridge in _RIDGES]
-    starts = [_point(start, effort.random(0))]
-    starts += [_point(_rows(V, 2 << i % 3), effort.random(i + 1)) for i in range(effort.restarts)]
+    if not effort.restarts:
+        near = descend(losses[-1], _point(start), iterations=few, effort=effort)
+        return _supporting(V, start) + _solution(V, near.point)
+    starts = [_shaken(start, effort, 0)]
+    starts += [_shaken(_rows(V, 2 << i % 3), effort, i + 1) for i in range(effort.restarts)]
     found = [descend(losses[0], point, iterations=few // 4, effort=effort) for point in starts]
     found.sort(key=lambda one: one.value)
-    solutions = []
+    solutions = _supporting(V, start)
     for one in found[:_KEPT]:
         for loss in losses:
             one = descend(loss, one.point, iterations=few, effort=effort)
-        solutions.append(_solution(V, one.point))
-    return min((one for one in solutions if one is not None), key=lambda one: one.error, default=None)
+        solutions += _solution(V, one.point)
+    return solutions
 
 
 def _rows(V: Array, step: int) -> Array:
     """Every so many rows of V, beside a light identity."""
-    rows = V[step // 2 :: step]
+    rows = V[min(step // 2, len(V) - 1) :: step]
     rows = rows / abs(rows).sum(axis=0).max()
     return np.concatenate([rows, 0.1 * np.eye(len(V))])
 
 
-def _point(queries: Array, random: Random) -> Array:
-    """P and N, moved off zero a little so that no sign is settled."""
-    point: Array = np.stack([np.maximum(queries, 0), np.maximum(-queries, 0)])
-    return point + 0.01 * random.random(point.shape)
+def _point(queries: Array) -> Array:
+    """P and N."""
+    return np.stack([np.maximum(queries, 0), np.maximum(-queries, 0)])
+
+
+def _shaken(queries: Array, effort: Effort, number: int) -> Array:
+    """P and N, moved off zero so that no sign is settled."""
+    point = _point(queries)
+    shaken: Array = point + 0.01 * effort.random(number).random(point.shape)
+    return shaken
 
 
 def _loss(V: Array) -> Objective:
@@ -69,14 +81,17 @@ def _loss(V: Array) -> Objective:
     return value
 
 
-def _solution(V: Array, point: Array) -> Solution | None:
-    """The strategy itself with its exact error, unless its weakest direction is too weak to rely on."""
+def _solution(V: Array, point: Array) -> list[Solution]:
     rounding = (2 * point.shape[1] + 4) * np.finfo(float).eps
-    queries = point[0] - point[1]
-    A = queries / (point.sum(axis=(0, 1)) * (1 + rounding))
-    A = A[abs(queries).max(axis=1) > 0]
+    return _supporting(V, (point[0] - point[1]) / (point.sum(axis=(0, 1)) * (1 + rounding)))
+
+
+def _supporting(V: Array, A: Array) -> list[Solution]:
+    """The strategy with its exact error, unless its weakest direction is too weak to rely on."""
+    A = A[abs(A).max(axis=1) > 0]
+    A = A / max(1.0, abs(A).sum(axis=0).max())
     _, values, right = np.linalg.svd(A, full_matrices=False)
     if len(A) < len(V) or values[-1] < _WEAKEST * values[0]:
-        return None
+        return []
     scaled = right / values[:, None]
-    return Solution(Dense(A), float(np.sum((scaled @ V) * scaled)))
+    return [Solution(Dense(A), float(np.sum((scaled @ V) * scaled)))]
