@@ -2,7 +2,7 @@
 
 The textbook form follows the paper's formulas: C(A) = tr((AᵀA)⁻¹V) and −2A(AᵀA)⁻¹V(AᵀA)⁻¹, with (AᵀA)⁻¹ by Woodbury's
 identity in four products of p·n² and temporaries of n × n. hdmm takes one product with V, which structured Grams turn
-into running sums. The ratios are of medians measured in one run; 100 iterations run on all ranges with p = n/16.
+into running sums. Both take turns, and ratios are of the least times; 100 iterations run on all ranges with p = n/16.
 
     python benchmarks/opt0_laplace.py [--size 4096] [--sizes 1024 4096 8192]
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 from time import perf_counter
 
 import numpy as np
@@ -38,15 +37,16 @@ def textbook(V: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
     return float(np.trace(C) - np.trace(M3)), (by_rows - by_scale / scale) / scale
 
 
-def seconds(run: Callable[[], object], repeats: int = 5) -> float:
-    """The median of a few runs, after one to warm up."""
-    run()
-    spent = []
-    for _ in range(repeats):
-        start = perf_counter()
-        run()
-        spent.append(perf_counter() - start)
-    return median(spent)
+def seconds(*runs: Callable[[], object], repeats: int = 9) -> list[float]:
+    """The least time of each, taking turns, after one turn to warm up: what others do on the machine only adds."""
+    spent: list[list[float]] = [[] for _ in runs]
+    for turn in range(repeats + 1):
+        for run, times in zip(runs, spent, strict=True):
+            start = perf_counter()
+            run()
+            if turn:
+                times.append(perf_counter() - start)
+    return [min(times) for times in spent]
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
             ours, slope = level.loss(theta)
             np.testing.assert_allclose(ours, value, rtol=1e-9)
             np.testing.assert_allclose(slope, gradient, atol=1e-7 * abs(gradient).max())
-            slow, fast = seconds(partial(textbook, V, theta), 3), seconds(partial(level.loss, theta))
+            slow, fast = seconds(partial(textbook, V, theta), partial(level.loss, theta))
             print(f"{label:24}{slow:>14.3f}{fast:>10.3f}{slow / fast:>8.1f}")
         del V
     print("\n100 iterations on all ranges, from a random start")

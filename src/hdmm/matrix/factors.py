@@ -40,7 +40,7 @@ class Factor(ABC):
 
     def dense(self) -> Array:
         """All entries."""
-        return self.apply(np.eye(self.size))
+        return np.ascontiguousarray(self.apply(np.eye(self.size)))
 
 
 @final

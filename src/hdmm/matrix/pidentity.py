@@ -1,7 +1,7 @@
 """p-Identity strategies and their pseudo-inverses, known by their p extra queries (paper, def:gp; MATH §4).
 
-A(Θ) = [I; Θ]·D with D = diag(s)⁻¹ and s = 1 + 1ᵀΘ: every column sums to 1. With R = (I + ΘΘᵀ)⁻¹ of size p,
-(I + ΘᵀΘ)⁻¹ = I − ΘᵀRΘ, so that products with inverses cost pn, and nothing of size n × n is written out.
+A(Θ) = [I; Θ]·D with D = diag(s)⁻¹ and s = 1 + 1ᵀΘ: every column sums to 1. With I + ΘΘᵀ = LLᵀ of size p and Z = L⁻¹Θ,
+(I + ΘᵀΘ)⁻¹ = I − ZᵀZ, so that products with inverses cost pn, and nothing of size n × n is written out.
 """
 
 from __future__ import annotations
@@ -120,9 +120,15 @@ class PIdentity(Matrix):
         return sums
 
     @cached_property
-    def core(self) -> Array:
-        """R = (I + ΘΘᵀ)⁻¹."""
-        return np.linalg.inv(np.eye(len(self.theta)) + self.theta @ self.theta.T)
+    def root(self) -> Array:
+        """L⁻¹, of I + ΘΘᵀ = LLᵀ."""
+        return np.linalg.inv(np.linalg.cholesky(np.eye(len(self.theta)) + self.theta @ self.theta.T))
+
+    @cached_property
+    def shared(self) -> Array:
+        """Z = L⁻¹Θ: the directions that the extra queries measure beside the cells."""
+        shared: Array = self.root @ self.theta
+        return shared
 
     @cached_property
     def _entries(self) -> Bordered:
@@ -147,10 +153,10 @@ class PIdentity(Matrix):
         return self._entries.rows(index)
 
     def solve(self, x: Array) -> Array:
-        """(AᵀA)⁻¹x = diag(s)(I − ΘᵀRΘ)diag(s)x, for a vector or each column of a matrix."""
+        """(AᵀA)⁻¹x = diag(s)(I − ZᵀZ)diag(s)x, for a vector or each column of a matrix."""
         s = _along(self.sums, x)
         scaled = s * x
-        product: Array = s * (scaled - self.theta.T @ (self.core @ (self.theta @ scaled)))
+        product: Array = s * (scaled - self.shared.T @ (self.shared @ scaled))
         return product
 
     def inverse(self) -> PIdentityInverse:
@@ -158,16 +164,15 @@ class PIdentity(Matrix):
         return PIdentityInverse(self)
 
     def error(self, gram: Factor) -> float:
-        """tr((AᵀA)⁻¹V) = Σ s_i²V_ii − tr(RΘCΘᵀ), C = diag(s)·V·diag(s), from products of V with Θ's rows only."""
-        s = self.sums
-        products = gram.apply((self.theta * s).T).T * s
-        return float(s**2 @ gram.diagonal() - np.sum(self.core * (products @ self.theta.T)))
+        """tr((AᵀA)⁻¹V) = Σ s_i²V_ii − tr(ZCZᵀ), C = diag(s)·V·diag(s), from products of V with p vectors only."""
+        rows = self.shared * self.sums
+        return float(self.sums**2 @ gram.diagonal() - np.sum(rows * gram.apply(rows.T).T))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PIdentityInverse(Matrix):
-    """The pseudo-inverse of a p-Identity strategy: A⁺ = diag(s)·[I − ΘᵀRΘ, ΘᵀR]."""
+    """The pseudo-inverse of a p-Identity strategy: A⁺ = diag(s)·[I − ZᵀZ, ZᵀL⁻¹]."""
 
     strategy: PIdentity
 
@@ -181,16 +186,16 @@ class PIdentityInverse(Matrix):
         return _FLOAT
 
     def apply(self, x: Array) -> Array:
-        theta, core, s = self.strategy.theta, self.strategy.core, self.strategy.sums
+        Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
         cells, extra = x[: len(s)], x[len(s) :]
-        product: Array = _along(s, x) * (cells + theta.T @ (core @ (extra - theta @ cells)))
+        product: Array = _along(s, x) * (cells + Z.T @ (root @ extra - Z @ cells))
         return product
 
     def apply_t(self, y: Array) -> Array:
-        theta, core, s = self.strategy.theta, self.strategy.core, self.strategy.sums
+        Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
         scaled = _along(s, y) * y
-        extra = core @ (theta @ scaled)
-        return np.concatenate([scaled - theta.T @ extra, extra])
+        extra = Z @ scaled
+        return np.concatenate([scaled - Z.T @ extra, root.T @ extra])
 
     def gram(self) -> Gram:
         return Gram.of(_ProductGram(self, self._squares))
@@ -209,11 +214,10 @@ class PIdentityInverse(Matrix):
     @cached_property
     def _squares(self) -> Array:
         """The columns' squared norms."""
-        theta, core, s = self.strategy.theta, self.strategy.core, self.strategy.sums
-        spread = core @ theta
-        scaled = (theta * s**2) @ theta.T
-        cells = s**2 * (1 - 2 * np.einsum("ki,ki->i", theta, spread)) + np.einsum("ki,ki->i", spread, scaled @ spread)
-        return np.concatenate([cells, np.einsum("kl,lk->k", core @ scaled, core)])
+        Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
+        scaled = (Z * s**2) @ Z.T
+        cells = s**2 * (1 - 2 * np.einsum("ki,ki->i", Z, Z)) + np.einsum("ki,ki->i", Z, scaled @ Z)
+        return np.concatenate([cells, np.einsum("lk,lk->k", root, scaled @ root)])
 
 
 @final

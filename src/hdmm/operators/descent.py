@@ -11,6 +11,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array
+from hdmm.operators.threads import one_thread
 
 Random = np.random.Generator
 Objective = Callable[[Array], tuple[float, Array]]
@@ -78,7 +79,7 @@ def descend(
             raise _TimeIsUp
         return value, gradient.reshape(-1)
 
-    with suppress(_TimeIsUp):
+    with suppress(_TimeIsUp), one_thread():
         minimize(
             watched,
             start.reshape(-1),

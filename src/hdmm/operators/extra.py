@@ -17,6 +17,8 @@ _BRANCHES = (2, 4, 8, 16)
 """Ratios between the scales of bumps to start from."""
 _KEPT = 3
 """How many of the starts go on after the first iterations."""
+_SMALL, _OFTENER = 1 << 13, 8
+"""Points of fewer entries are searched from more random starts, in proportion, up to so many times the restarts."""
 _HEAVIEST = 1e4
 """The largest weight of a cell in an extra query: at the tenfold the loss would drown in rounding."""
 _ENTRIES = 1 << 19
@@ -27,7 +29,9 @@ def search(gram: Factor, p: int, effort: Effort, iterations: int) -> Array:
     """The best extra queries found: many starts on the coarsest level, a few of them for longer, one to the end."""
     first, *finer = levels(gram, p)
     turns = _turns(first, p, iterations)
-    randoms = (effort.random(place).random((p, len(first.counts))) for place in range(effort.restarts))
+    entries = p * len(first.counts)
+    often = effort.restarts * max(1, min(_OFTENER, _SMALL // entries))
+    randoms = (effort.random(place).random((p, len(first.counts))) for place in range(often))
     starts = [*_bumps(first, p, effort), *randoms]
     found = []
     for point in starts:

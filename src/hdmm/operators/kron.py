@@ -24,11 +24,13 @@ from hdmm.strategy import Block, KronStrategy
 from hdmm.strategy.inverse import error
 from hdmm.workload import Encoded
 
-_ROUNDS = 25
+_FEW, _ROUNDS = 3, 25
 _ENOUGH = 1e-5
 """A round that improves the loss by less than this ratio is the last."""
-_ITERATIONS, _QUICK = 500, 60
-"""Steps of a descent on one attribute."""
+_KEPT = 2
+"""How many of the starts go on after the first rounds."""
+_QUICK, _ITERATIONS = 60, 500
+"""Steps of a descent on one attribute, in the first rounds and then."""
 _LIGHT = 1e-3
 _RATIO = 16
 """Cells of an attribute for each extra query (MATH §1)."""
@@ -75,19 +77,22 @@ def solve(
     *,
     alone: bool = False,
 ) -> Solved:
-    """The best of several descents; the attributes of a single product are independent, and need one each."""
+    """The best of several descents, most of them short; the attributes of a single product need only one each."""
     if len(problem.coefficients) == 1 or len(problem.axes) == 1:
         return _independent(problem, norm, effort, p, alone)
     starts = 1 + (effort.restarts if restarts is None else restarts)
-    best: Solved | None = None
-    for start in range(1 if effort.quick else max(starts, len(_HEAVY))):
-        if best is not None and effort.over:
+    if effort.quick:
+        return _Descent(problem, norm, effort, p, 0).run(_FEW, _QUICK).solved()
+    tried: list[_Descent] = []
+    for start in range(max(starts, len(_HEAVY))):
+        if tried and effort.over:
             break
-        found = _descend(problem, norm, effort, p, start)
-        if best is None or found.loss < best.loss:
-            best = found
-    assert best is not None
-    return best
+        tried.append(_Descent(problem, norm, effort, p, start).run(_FEW, _QUICK))
+    tried.sort(key=lambda one: one.loss)
+    kept = tried[:_KEPT]
+    for one in kept:
+        one.run(_ROUNDS, _ITERATIONS)
+    return min(kept, key=lambda one: one.loss).solved()
 
 
 def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, alone: bool) -> Solved:
@@ -97,7 +102,8 @@ def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, al
     bounds: list[float | None] = []
     for place in range(len(problem.axes)):
         gram = problem.surrogate(errors, place)  # on one attribute the whole Gram, otherwise this attribute's alone
-        solution = _opt0(gram, norm, effort, p, Identity(gram.size), 0, 0, alone=alone)
+        iterations = _QUICK if effort.quick else _ITERATIONS
+        solution = _opt0(gram, norm, effort, p, Identity(gram.size), iterations, alone=alone)
         factors.append(solution.matrix)
         bounds.append(solution.bound)
     errors = [
@@ -110,56 +116,70 @@ def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, al
     return Solved(factors, errors, problem.loss(errors), bound)
 
 
-def _descend(problem: Problem, norm: Norm, effort: Effort, p: int | None, start: int) -> Solved:
-    """Improve one attribute after the other, and the two-scalar ones together, until nothing moves."""
-    count = len(problem.axes)
-    evens = [
-        Even(size, norm) if pairs is not None else None for size, pairs in zip(problem.sizes, problem.even, strict=True)
-    ]
-    random = effort.random(start)
-    weights = np.full(count, _HEAVY[start]) if start < len(_HEAVY) else random.uniform(0.05, 0.95, count)
-    factors: list[Matrix] = [Identity(size) for size in problem.sizes]
-    errors = [np.array([factor.trace() for factor in given]) for given in problem.factors]
-    for place, even in enumerate(evens):
-        if even is not None:
-            errors[place] = _even_errors(problem, place, even, weights[place])
-    loss = np.inf
-    for turn in range(3 if effort.quick else _ROUNDS):
-        for place, even in enumerate(evens):
-            if even is None:
-                solution = _opt0(problem.surrogate(errors, place), norm, effort, p, factors[place], turn, start)
-                factors[place] = solution.matrix
-                errors[place] = np.array([error(solution.matrix, factor) for factor in problem.factors[place]])
-        weights = _joint(problem, evens, errors, weights, effort)
-        found = problem.loss(errors)
-        if not found < loss * (1 - _ENOUGH) or effort.over:
-            break
-        loss = found
-    for place, even in enumerate(evens):
-        if even is not None:
-            factors[place] = even.matrix(weights[place])
-    return Solved(factors, errors, problem.loss(errors))
+@final
+class _Descent:
+    """The factors that one start has led to, improved one attribute after the other, the two-scalar ones together."""
+
+    def __init__(self, problem: Problem, norm: Norm, effort: Effort, p: int | None, start: int) -> None:
+        self._problem = problem
+        self._norm: Norm = norm
+        self._effort = effort
+        self._p = p
+        self._start = start
+        pairs = zip(problem.sizes, problem.even, strict=True)
+        self._evens = [None if pair is None else Even(size, norm) for size, pair in pairs]
+        count = len(problem.axes)
+        random = effort.random(start)
+        self._weights = np.full(count, _HEAVY[start]) if start < len(_HEAVY) else random.uniform(0.05, 0.95, count)
+        self._factors: list[Matrix] = [Identity(size) for size in problem.sizes]
+        self._errors = [np.array([factor.trace() for factor in given]) for given in problem.factors]
+        for place, even in enumerate(self._evens):
+            if even is not None:
+                self._errors[place] = _even_errors(problem, place, even, self._weights[place])
+
+    @property
+    def loss(self) -> float:
+        """The loss reached."""
+        return self._problem.loss(self._errors)
+
+    def run(self, rounds: int, iterations: int) -> _Descent:
+        """Go on until nothing moves; the first round looks beyond what is near, too."""
+        before = np.inf
+        for turn in range(rounds):
+            for place, even in enumerate(self._evens):
+                if even is None:
+                    self._improve(place, turn == 0, iterations)
+            self._weights = _joint(self._problem, self._evens, self._errors, self._weights, self._effort)
+            if not self.loss < before * (1 - _ENOUGH) or self._effort.over:
+                break
+            before = self.loss
+        return self
+
+    def solved(self) -> Solved:
+        """What was reached."""
+        pairs = zip(self._factors, self._evens, self._weights, strict=True)
+        factors = [factor if even is None else even.matrix(weight) for factor, even, weight in pairs]
+        return Solved(factors, self._errors, self.loss)
+
+    def _improve(self, place: int, widely: bool, iterations: int) -> None:
+        gram = self._problem.surrogate(self._errors, place)
+        effort = self._effort
+        inner = Effort(effort.restarts if widely else 0, effort.seed + self._start, effort.deadline, effort.quick)
+        solution = _opt0(gram, self._norm, inner, self._p, self._factors[place], iterations)
+        self._factors[place] = solution.matrix
+        self._errors[place] = np.array([error(solution.matrix, factor) for factor in self._problem.factors[place]])
 
 
 def _opt0(
-    gram: Factor,
-    norm: Norm,
-    effort: Effort,
-    p: int | None,
-    before: Matrix,
-    turn: int,
-    start: int,
-    *,
-    alone: bool = False,
+    gram: Factor, norm: Norm, effort: Effort, p: int | None, before: Matrix, iterations: int, *, alone: bool = False
 ) -> Solution:
-    """The best strategy for one attribute, from where it was in the last round; more is tried for one that is alone."""
+    """The best strategy for one attribute, from the one before; more is tried for an attribute that is alone."""
     if norm == 2:
         return opt0_gaussian(gram, effort=effort)
     if p is None and not alone and two_eigenvalues(gram) is None:
         p = max(1, gram.size // _RATIO)
-    warm = None if turn == 0 or isinstance(before, Identity) else before
-    inner = Effort(0 if turn or effort.quick else effort.restarts, effort.seed + start, effort.deadline, effort.quick)
-    return opt0_laplace(gram, p, effort=inner, start=warm, iterations=_QUICK if effort.quick else _ITERATIONS)
+    warm = None if isinstance(before, Identity) else before
+    return opt0_laplace(gram, p, effort=effort, start=warm, iterations=iterations)
 
 
 def _joint(

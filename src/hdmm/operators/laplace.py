@@ -19,6 +19,7 @@ from hdmm.operators.base import Solution
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.extra import improved, search
 from hdmm.operators.signed import polish
+from hdmm.strategy.inverse import error
 
 _RATIO = 16
 """Cells for each extra query."""
@@ -110,7 +111,7 @@ def _solution(gram: Factor, theta: Array) -> list[Solution]:
     if not len(used):
         return []
     matrix = PIdentity(used)
-    return [Solution(matrix, matrix.error(gram))]
+    return [Solution(matrix, error(matrix, gram))]
 
 
 def _two_values(gram: Factor) -> tuple[float, float] | None:

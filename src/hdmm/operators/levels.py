@@ -48,16 +48,21 @@ class Level:
         return roots
 
     def loss(self, point: Array) -> tuple[float, Array]:
-        """tr((AᵀA)⁻¹V) of A(Θ) and its gradient, from one product of V with the extra queries."""
+        """tr((AᵀA)⁻¹V) of A(Θ) and its gradient, from one product of V with p vectors.
+
+        With ΘΘᵀ + I = LLᵀ and Z = L⁻¹Θ, (I + ΘᵀΘ)⁻¹ = I − ZᵀZ. Extra queries may be heavy and almost alike: L⁻¹ stands
+        that, where the inverse of ΘΘᵀ + I would make losses up from rounding, and descents would find them.
+        """
         s = 1 + point.sum(axis=0) / self.roots
-        R = np.linalg.inv(np.eye(len(point)) + point @ point.T)
-        product = self.gram.apply((point * s).T).T
-        product *= s
-        G = R @ product
-        each = s**2 * self.diagonal - np.einsum("ki,ki->i", point, G)
-        gradient: Array = ((G @ point.T) @ R) @ point
-        gradient -= G
-        gradient += each / (s * self.roots)
+        inner = point @ point.T
+        np.einsum("kk->k", inner)[:] += 1
+        L = np.linalg.inv(np.linalg.cholesky(inner))
+        Z = L @ point
+        product = self.gram.apply((Z * s).T).T * s
+        each = s**2 * self.diagonal - np.einsum("ki,ki->i", Z, product)
+        product -= (product @ Z.T) @ Z
+        gradient: Array = L.T @ product
+        np.subtract(each / (s * self.roots), gradient, out=gradient)
         gradient *= 2
         return float(each.sum()), gradient
 

@@ -16,6 +16,9 @@ import numpy as np
 from hdmm.matrix import Array, Factor, Gram
 from hdmm.matrix.factors import DenseGram, RestrictedGram, SumGram, two_eigenvalues
 
+_WRITTEN = 512
+"""The most cells of an attribute for which a sum of several Grams is written out: products are then faster."""
+
 
 @final
 class Problem:
@@ -25,6 +28,7 @@ class Problem:
         self.axes = tuple(axes)
         self.sizes = tuple(gram.sizes[axis] for axis in axes)
         self.coefficients = np.array([term.coefficient for term in gram.terms])
+        self._dense: dict[int, Array] = {}
         self.factors: list[list[Factor]] = []
         """For each axis its different factors."""
         self.which = np.zeros((len(gram.terms), len(axes)), np.int64)
@@ -58,11 +62,19 @@ class Problem:
         shares = self.shares(errors, place)
         factors = self.factors[place]
         if any(isinstance(factor, RestrictedGram) for factor in factors):  # cross-Grams are symmetric only in the sum
-            total = np.sum([share * factor.dense() for share, factor in zip(shares, factors, strict=True)], axis=0)
-            return DenseGram((total + total.T) / 2)
+            written = np.tensordot(shares, self._written(place), 1)
+            return DenseGram((written + written.T) / 2)
         if len(factors) == 1 and shares[0] == 1:
             return factors[0]
-        return SumGram(tuple((float(share), factor) for share, factor in zip(shares, factors, strict=True)))
+        total = SumGram(tuple((float(share), factor) for share, factor in zip(shares, factors, strict=True)))
+        if len(factors) > 1 and total.size <= _WRITTEN and two_eigenvalues(total) is None:
+            return DenseGram(np.tensordot(shares, self._written(place), 1))
+        return total
+
+    def _written(self, place: int) -> Array:
+        if place not in self._dense:
+            self._dense[place] = np.stack([factor.dense() for factor in self.factors[place]])
+        return self._dense[place]
 
     @cached_property
     def even(self) -> list[Array | None]:

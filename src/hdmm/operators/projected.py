@@ -14,6 +14,7 @@ import numpy as np
 
 from hdmm.matrix import Array
 from hdmm.operators.descent import Effort, Found, Objective
+from hdmm.operators.threads import one_thread
 
 _MEMORY = 10
 _FIRST = 0.1
@@ -39,6 +40,13 @@ def descend_projected(
 
     It ends early where the mean decrease of ten iterations is below ``tolerance``, relatively, or time is up.
     """
+    with one_thread():
+        return _descend(objective, start, upper, iterations, effort, tolerance)
+
+
+def _descend(
+    objective: Objective, start: Array, upper: float, iterations: int, effort: Effort | None, tolerance: float
+) -> Found:
     x = np.clip(np.ascontiguousarray(start, float), 0.0, upper)
     value, gradient = objective(x)
     evaluations = 1
