@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 from time import monotonic, perf_counter
 from typing import final, get_args
 
@@ -36,12 +36,16 @@ class Progress:
     """No strategy has a lower one."""
 
 
-DEFAULT: tuple[Operator, ...] = (
-    baselines.Identity(),
-    baselines.Plain(),
+_SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
+ONE: tuple[Operator, ...] = (*_SIMPLE, operators.Explicit())
+SEVERAL: tuple[Operator, ...] = (
+    *_SIMPLE,
     baselines.Marginals(),
     operators.Marginal(),
+    operators.Union(),
+    operators.Kron(),
 )
+"""What is tried where nothing is said, for workloads about one attribute and about several."""
 
 
 def select(
@@ -69,7 +73,7 @@ def select(
         if search.best is not None and effort.over:
             break
         try:
-            search.attempt(operator, effort)
+            search.attempt(operator, replace(effort, beat=search.least_loss))
         except KeyboardInterrupt:
             if search.best is None:
                 raise
@@ -93,7 +97,8 @@ class _Search:
         self._seed = seed
         self.bound = svd_bound(encoded.compact.gram())
         self.best: tuple[Strategy, str] | None = None
-        self._least = float("inf")
+        self._least = inf
+        self.least_loss = inf
         self.tried: list[Candidate] = []
         self.refused: TooLargeError | None = None
 
@@ -101,10 +106,10 @@ class _Search:
         """Let one operator propose, make what it proposes measurable, and keep it if it is the best."""
         start = perf_counter()
         self._report(operator, None)
-        proposal = operator.propose(self._encoded, self._norm, effort)
-        if proposal is None:
-            return
         try:
+            proposal = operator.propose(self._encoded, self._norm, effort)
+            if proposal is None:
+                return
             check_memory(proposal.strategy, self._encoded)
         except TooLargeError as error:
             self.refused = error
@@ -115,9 +120,11 @@ class _Search:
         if proposal.bound is not None:
             self.bound = max(self.bound or 0.0, proposal.bound)
         found = rmse(strategy, self._encoded.products, calibrate(strategy.blocks, self._noise, REFERENCE[self._noise]))
+        squared = loss(strategy, self._encoded, self._norm)
         if found < self._least:
             self._least, self.best = found, (strategy, operator.name)
-        certificate = loss(strategy, self._encoded, self._norm) / self.bound - 1 if self.bound else None
+            self.least_loss = squared
+        certificate = squared / self.bound - 1 if self.bound else None
         self.tried.append(Candidate(operator.name, found, perf_counter() - start, certificate, self._seed))
         self._report(operator, found)
 
@@ -154,7 +161,9 @@ def _checked(
             raise InputError(f"{name}={value!r}: expected an integer from 0, for example {name}=5")
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
         raise InputError(f"time_limit={time_limit!r}: expected seconds, for example time_limit=60")
-    chosen = DEFAULT if operators is None else tuple(operators)
+    if operators is None:
+        return ONE if len(workload.encoded.axes) == 1 else SEVERAL
+    chosen = tuple(operators)
     if not chosen or not all(isinstance(operator, Operator) for operator in chosen):
         raise InputError(f"operators={operators!r}: expected operators, for example [hdmm.operators.Kron()]")
     return chosen

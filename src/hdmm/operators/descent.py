@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import final
 
@@ -27,6 +28,8 @@ class Effort:
     seed: int = 0
     deadline: float | None = None
     """In seconds of the monotonic clock; None for as long as it takes."""
+    beat: float = inf
+    """The loss of the best strategy so far: a search that is far above it after its first rounds goes no further."""
     quick: bool = False
     """Whether a rough answer will do, as for comparing groupings of a workload."""
 

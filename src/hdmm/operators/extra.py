@@ -30,7 +30,7 @@ def search(gram: Factor, p: int, effort: Effort, iterations: int) -> Array:
     first, *finer = levels(gram, p)
     turns = _turns(first, p, iterations)
     entries = p * len(first.counts)
-    often = effort.restarts * max(1, min(_OFTENER, _SMALL // entries))
+    often = effort.restarts if effort.quick else effort.restarts * max(1, min(_OFTENER, _SMALL // entries))
     randoms = (effort.random(place).random((p, len(first.counts))) for place in range(often))
     starts = [*_bumps(first, p, effort), *randoms]
     found = []

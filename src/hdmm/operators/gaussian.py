@@ -14,7 +14,8 @@ import numpy as np
 
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Dense, Factor, Identity, Matrix, Select, Stack, Total
-from hdmm.matrix.factors import AllRangeGram, PrefixGram, RowsGram, SelectedGram, SumGram, two_eigenvalues
+from hdmm.matrix.factors import AllRangeGram, DenseGram, PrefixGram, RowsGram, SelectedGram, SumGram, two_eigenvalues
+from hdmm.operators.alike import alike, among, spread
 from hdmm.operators.base import Solution
 from hdmm.operators.chain import Chain, chain_dual
 from hdmm.operators.descent import Effort
@@ -59,16 +60,17 @@ def opt0_gaussian(
             return normalised_root(gram)
         case AllRangeGram() | PrefixGram() if gram.n > 1:
             return _ordered(gram, *chain_dual(gram, tolerance / 100, iterations, start))
-    cells = gram.rows.T if isinstance(gram, RowsGram) else _written(gram)
-    first, which = _distinct(cells, gram.diagonal() > 0)
+    if gram.size > _WRITTEN and not isinstance(gram, RowsGram):
+        raise TooLargeError(f"a Gram of {gram.size} cells without structure exceeds the limit of {_WRITTEN}")
+    if not isinstance(gram, (DenseGram, RowsGram)):
+        gram = DenseGram(gram.dense())
+    first, which = alike(gram)
     if not len(first):
         return Solution(Identity(gram.size), 0.0, 0.0)
-    V = cells[first] @ cells[first].T if isinstance(gram, RowsGram) else cells[np.ix_(first, first)]
-    solution = solve(V, None if start is None else start[first], tolerance, iterations, effort)
+    solution = solve(among(gram, first), None if start is None else start[first], tolerance, iterations, effort)
     if len(first) == gram.size:
         return solution
-    queries = solution.matrix.dense()
-    return replace(solution, matrix=Dense(np.append(queries, np.zeros((len(queries), 1)), axis=1)[:, which]))
+    return replace(solution, matrix=Dense(spread(solution.matrix.dense(), which)))
 
 
 def _symmetric(n: int, rest: float, constant: float) -> Solution:
@@ -102,22 +104,3 @@ def _ordered(gram: AllRangeGram | PrefixGram, weights: Array, bound: float) -> S
     vectors *= (root * norms)[:, None]
     parts = np.array_split(vectors, max(len(vectors) // 512, 1), axis=1)
     return Solution(Dense(queries), sum(float(np.sum(part * gram.apply(part))) for part in parts), bound)
-
-
-def _written(gram: Factor) -> Array:
-    if gram.size > _WRITTEN:
-        raise TooLargeError(f"a Gram of {gram.size} cells without structure exceeds the limit of {_WRITTEN}")
-    return gram.dense()
-
-
-def _distinct(cells: Array, seen: Array) -> tuple[Array, Array]:
-    """The first of each kind of equal cells, and each cell's kind: −1 for those that no query sees.
-
-    Cells that the workload does not tell apart need one column, and cells that it does not see need none.
-    """
-    kinds: dict[bytes, int] = {}
-    which = np.full(len(cells), -1)
-    for place in np.flatnonzero(seen):
-        which[place] = kinds.setdefault((cells[place] + 0.0).tobytes(), len(kinds))
-    found, first = np.unique(which, return_index=True)
-    return first[found >= 0], which

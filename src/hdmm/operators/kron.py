@@ -7,11 +7,13 @@ attribute in turn sees a surrogate Gram; attributes with two scalars are optimis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import final
 
 import numpy as np
 
+from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Factor, Identity, Matrix, Norm
 from hdmm.matrix.factors import two_eigenvalues
 from hdmm.operators.base import Operator, Proposal, Solution
@@ -22,13 +24,18 @@ from hdmm.operators.laplace import opt0_laplace
 from hdmm.operators.problem import Problem
 from hdmm.strategy import Block, KronStrategy
 from hdmm.strategy.inverse import error
+from hdmm.texttable import count_text
 from hdmm.workload import Encoded
 
+_MOST = 1 << 400
+"""The most cells: the errors of more would overflow."""
 _FEW, _ROUNDS = 3, 25
 _ENOUGH = 1e-5
 """A round that improves the loss by less than this ratio is the last."""
 _KEPT = 2
 """How many of the starts go on after the first rounds."""
+_FAR = 2.0
+"""How much larger than the loss to beat a loss may be for the search to go on."""
 _QUICK, _ITERATIONS = 60, 500
 """Steps of a descent on one attribute, in the first rounds and then."""
 _LIGHT = 1e-3
@@ -51,6 +58,12 @@ class Kron(Operator):
         axes = workload.axes
         if not axes:
             return None
+        cells = prod(workload.sizes[axis] for axis in axes)
+        if cells > _MOST:
+            raise TooLargeError(
+                f"one strategy for {count_text(cells)} cells over {len(axes)} attributes is out of reach: "
+                "ask for products of fewer attributes, or declare coarser domains"
+            )
         problem = Problem(workload.compact.gram(), axes)
         solved = solve(problem, norm, effort, self.p, self.restarts, alone=len(axes) == 1)
         return Proposal(KronStrategy(workload.sizes, (Block(axes, tuple(solved.factors)),)), solved.bound)
@@ -89,10 +102,12 @@ def solve(
             break
         tried.append(_Descent(problem, norm, effort, p, start).run(_FEW, _QUICK))
     tried.sort(key=lambda one: one.loss)
-    kept = tried[:_KEPT]
-    for one in kept:
-        one.run(_ROUNDS, _ITERATIONS)
-    return min(kept, key=lambda one: one.loss).solved()
+    if tried[0].loss < _FAR * effort.beat:
+        for one in tried[:_KEPT]:
+            one.run(_ROUNDS, _QUICK, widely=False)
+        best = min(tried, key=lambda one: one.loss)
+        return best.run(_ROUNDS, _ITERATIONS).solved()
+    return tried[0].solved()
 
 
 def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, alone: bool) -> Solved:
@@ -142,13 +157,13 @@ class _Descent:
         """The loss reached."""
         return self._problem.loss(self._errors)
 
-    def run(self, rounds: int, iterations: int) -> _Descent:
-        """Go on until nothing moves; the first round looks beyond what is near, too."""
+    def run(self, rounds: int, iterations: int, *, widely: bool = True) -> _Descent:
+        """Go on until nothing moves; the first round may look beyond what is near, too."""
         before = np.inf
         for turn in range(rounds):
             for place, even in enumerate(self._evens):
                 if even is None:
-                    self._improve(place, turn == 0, iterations)
+                    self._improve(place, widely and turn == 0, iterations)
             self._weights = _joint(self._problem, self._evens, self._errors, self._weights, self._effort)
             if not self.loss < before * (1 - _ENOUGH) or self._effort.over:
                 break
@@ -164,7 +179,7 @@ class _Descent:
     def _improve(self, place: int, widely: bool, iterations: int) -> None:
         gram = self._problem.surrogate(self._errors, place)
         effort = self._effort
-        inner = Effort(effort.restarts if widely else 0, effort.seed + self._start, effort.deadline, effort.quick)
+        inner = replace(effort, restarts=effort.restarts if widely else 0, seed=effort.seed + self._start)
         solution = _opt0(gram, self._norm, inner, self._p, self._factors[place], iterations)
         self._factors[place] = solution.matrix
         self._errors[place] = np.array([error(solution.matrix, factor) for factor in self._problem.factors[place]])

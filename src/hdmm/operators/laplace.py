@@ -14,7 +14,8 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Identity, Matrix, PIdentity, Select, Total
-from hdmm.matrix.factors import DenseGram, SelectedGram
+from hdmm.matrix.factors import DenseGram, RowsGram, SelectedGram, SumGram
+from hdmm.operators.alike import alike, among, spread
 from hdmm.operators.base import Solution
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.extra import improved, search
@@ -27,6 +28,8 @@ _LARGE, _COST = 1 << 14, 1 << 28
 """From how many cells on p is such that an evaluation costs so much, p²n."""
 _LESS = 1 - 1e-7
 """Extra queries must reduce the error of Identity to this ratio at least."""
+_WRITTEN = 1 << 10
+"""The most cells of a Gram that is searched for cells that are alike."""
 _POLISHED, _LOW_RANK, _WORTH = 256, 0.8, 0.999
 """Signed queries are tried up to so many cells and so low a rank, and kept where the error falls below this ratio."""
 
@@ -54,6 +57,14 @@ def opt0_laplace(
         seen = Dense(begin.array[:, cells]) if isinstance(begin, Dense) else None if begin is None else begin[:, cells]
         solution = opt0_laplace(inner, p, effort=effort, start=seen, iterations=iterations)
         return Solution(_placed(solution.matrix, cells, n), solution.error)
+
+    if isinstance(gram, RowsGram) or (n <= _WRITTEN and isinstance(gram, (DenseGram, SumGram))):
+        first, which = alike(gram)
+        if len(first) < n:
+            inner = DenseGram(among(gram, first))
+            solution = opt0_laplace(inner, p, effort=effort, start=_over_kinds(begin, first), iterations=iterations)
+            matrix = Total(n) if len(first) == 1 else Dense(spread(solution.matrix.dense(), which))
+            return Solution(matrix, solution.error)
 
     solutions = [Solution(Identity(n), gram.trace())]
     pair = _two_values(gram)
@@ -88,6 +99,17 @@ def _begin(start: Array | Matrix | None) -> Array | Dense | None:
         case Matrix():
             return Dense(start.dense().astype(float))
     return start
+
+
+def _over_kinds(begin: Array | Dense | None, first: Array) -> Array | Dense | None:
+    """A start over the kinds of cells: of a strategy over all cells, its extra queries if it is p-Identity on them."""
+    if not isinstance(begin, Dense):
+        return None if begin is None else begin[:, first]
+    queries, count = begin.array[:, first], len(first)
+    weights = np.diagonal(queries[:count])
+    if len(queries) < count or np.count_nonzero(queries[:count]) != count or weights.min() <= 0 or queries.min() < 0:
+        return Dense(queries)
+    return queries[count:] / weights if len(queries) > count else None
 
 
 def _low_rank(gram: Factor) -> bool:

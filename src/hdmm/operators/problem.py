@@ -28,7 +28,7 @@ class Problem:
         self.axes = tuple(axes)
         self.sizes = tuple(gram.sizes[axis] for axis in axes)
         self.coefficients = np.array([term.coefficient for term in gram.terms])
-        self._dense: dict[int, Array] = {}
+        self._dense: dict[int, list[Array]] = {}
         self.factors: list[list[Factor]] = []
         """For each axis its different factors."""
         self.which = np.zeros((len(gram.terms), len(axes)), np.int64)
@@ -62,19 +62,23 @@ class Problem:
         shares = self.shares(errors, place)
         factors = self.factors[place]
         if any(isinstance(factor, RestrictedGram) for factor in factors):  # cross-Grams are symmetric only in the sum
-            written = np.tensordot(shares, self._written(place), 1)
+            written = self._added(shares, place)
             return DenseGram((written + written.T) / 2)
         if len(factors) == 1 and shares[0] == 1:
             return factors[0]
         total = SumGram(tuple((float(share), factor) for share, factor in zip(shares, factors, strict=True)))
         if len(factors) > 1 and total.size <= _WRITTEN and two_eigenvalues(total) is None:
-            return DenseGram(np.tensordot(shares, self._written(place), 1))
+            return DenseGram(self._added(shares, place))
         return total
 
-    def _written(self, place: int) -> Array:
+    def _added(self, shares: Array, place: int) -> Array:
+        """The sum written out, entry by entry, so that cells that are equal in every factor stay equal in every bit."""
         if place not in self._dense:
-            self._dense[place] = np.stack([factor.dense() for factor in self.factors[place]])
-        return self._dense[place]
+            self._dense[place] = [factor.dense() for factor in self.factors[place]]
+        total = np.zeros((self.sizes[place], self.sizes[place]))
+        for share, entries in zip(shares, self._dense[place], strict=True):
+            total += share * entries
+        return total
 
     @cached_property
     def even(self) -> list[Array | None]:

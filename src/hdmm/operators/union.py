@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from math import inf
 from typing import final
 
 import numpy as np
@@ -57,8 +58,8 @@ class Union(Operator):
         tried = [best]
         if best is not partitions[0] and split.loss(partitions[0]) < _NEAR * split.loss(best):
             tried.append(partitions[0])  # with shared factors, least squares over all blocks may still make it the best
-        found = [split.strategy(partition) for partition in tried]
-        return Proposal(min(found, key=lambda strategy: loss(strategy, workload, norm)))
+        roughly = [(loss(split.strategy(partition, quick=True), workload, norm), partition) for partition in tried]
+        return Proposal(split.strategy(min(roughly, key=lambda one: one[0])[1]))
 
 
 @final
@@ -68,10 +69,10 @@ class _Split:
     def __init__(self, workload: Encoded, norm: Norm, effort: Effort, p: int | None, restarts: int | None) -> None:
         self._workload = workload
         self._norm: Norm = norm
-        self._effort = effort
+        self._effort = replace(effort, beat=inf)  # of a group alone, nothing is known
         self._p = p
         self._restarts = restarts
-        self._known: dict[frozenset[EncodedProduct], Solved] = {}
+        self._known: dict[tuple[frozenset[EncodedProduct], bool], Solved] = {}
         self._alone: dict[tuple[Factor, bool], Solved] = {}
 
     def loss(self, partition: Sequence[Group]) -> float:
@@ -81,10 +82,7 @@ class _Split:
 
     def solved(self, group: Group) -> Solved:
         """A good Kronecker product for one group, found quickly: enough to compare partitions."""
-        key = frozenset(group)
-        if key not in self._known:
-            self._known[key] = self._solve(group, replace(self._effort, quick=True))
-        return self._known[key]
+        return self._solved(group, replace(self._effort, quick=True))
 
     def merged(self, partition: Sequence[Group], best: Sequence[Group]) -> Sequence[Group]:
         """Merge the pair of groups that helps most, again and again; the best partition seen."""
@@ -99,9 +97,9 @@ class _Split:
                 best = groups
         return best
 
-    def strategy(self, partition: Sequence[Group]) -> Strategy:
+    def strategy(self, partition: Sequence[Group], *, quick: bool = False) -> Strategy:
         """The blocks of a partition, weighted; with shared factors, for global least squares if that is better."""
-        solved = [self._solve(group, self._effort) for group in partition]
+        solved = [self._solved(group, replace(self._effort, quick=quick)) for group in partition]
         power = 1 / 3 if self._norm == 1 else 1 / 4
         weights = np.array([one.loss for one in solved]) ** power
         blocks = [
@@ -111,6 +109,12 @@ class _Split:
         local: Strategy = UnionStrategy(self._workload.sizes, tuple(blocks))
         shared = _shared(self._workload, blocks)
         return local if shared is None else min((local, shared), key=lambda s: loss(s, self._workload, self._norm))
+
+    def _solved(self, group: Group, effort: Effort) -> Solved:
+        key = (frozenset(group), effort.quick)
+        if key not in self._known:
+            self._known[key] = self._solve(group, effort)
+        return self._known[key]
 
     def _solve(self, group: Group, effort: Effort) -> Solved:
         if len(group) == 1 and group[0].condition is None:
