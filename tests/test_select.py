@@ -138,3 +138,17 @@ def test_a_product_of_many_attributes_is_not_split_into_all_its_marginals():
     either = hdmm.Identity() | hdmm.Total()
     plan = hdmm.select(hdmm.Workload(wide).add("all", dict.fromkeys(list(wide)[:12], either)))
     assert "Marginals" not in {one["operator"] for one in plan.candidates.to_pylist()}
+
+
+def test_the_description_says_by_how_much_the_winner_won():
+    plan = hdmm.select(PAIRS)
+    ranked = sorted(plan.candidates.to_pylist(), key=lambda one: one["rmse"])
+    second = ranked[1]["rmse"] / ranked[0]["rmse"]
+    told = plan.describe(hdmm.Budget("1"))
+    assert f"as a multiple of its own: {ranked[1]['operator']} {second:,.2f}, " in told
+
+
+def test_an_operator_for_which_the_workload_is_too_large_is_left_out():
+    workload = hdmm.Workload(hdmm.Schema(a=range(20_000))).add("low values", a=hdmm.Prefix())
+    plan = hdmm.select(workload, "gaussian")
+    assert [one["operator"] for one in plan.candidates.to_pylist()] == ["Identity", "Plain"]

@@ -103,24 +103,27 @@ class _Search:
         self.refused: TooLargeError | None = None
 
     def attempt(self, operator: Operator, effort: Effort) -> None:
-        """Let one operator propose, make what it proposes measurable, and keep it if it is the best."""
-        start = perf_counter()
+        """Let one operator propose; what is too large to be found or judged is left out."""
         self._report(operator, None)
         try:
-            proposal = operator.propose(self._encoded, self._norm, effort)
-            if proposal is None:
-                return
-            check_memory(proposal.strategy, self._encoded)
+            self._attempt(operator, effort)
         except TooLargeError as error:
             self.refused = error
+
+    def _attempt(self, operator: Operator, effort: Effort) -> None:
+        """Make what the operator proposes measurable, and keep it if it is the best."""
+        start = perf_counter()
+        proposal = operator.propose(self._encoded, self._norm, effort)
+        if proposal is None:
             return
+        check_memory(proposal.strategy, self._encoded)
         strategy = self._measurable(proposal.strategy)
         if strategy is None:
             return
-        if proposal.bound is not None:
-            self.bound = max(self.bound or 0.0, proposal.bound)
         found = rmse(strategy, self._encoded.products, calibrate(strategy.blocks, self._noise, REFERENCE[self._noise]))
         squared = loss(strategy, self._encoded, self._norm)
+        if proposal.bound is not None:
+            self.bound = max(self.bound or 0.0, proposal.bound)
         if found < self._least:
             self._least, self.best = found, (strategy, operator.name)
             self.least_loss = squared

@@ -1,14 +1,14 @@
 """Every strategy's estimator, error and variance are those of weighted least squares on its blocks, written out."""
 
 from itertools import pairwise
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 import pytest
 
 from hdmm.operators.base import loss
 from hdmm.strategy import DirectStrategy, Strategy, UnionStrategy, sensitivity
-from hdmm.workload import Workload
+from hdmm.workload import EncodedProduct, Workload
 from tests.contract.zoo import STRATEGIES, dense_blocks
 
 pytestmark = pytest.mark.parametrize(("strategy", "workload"), STRATEGIES.values(), ids=STRATEGIES.keys())
@@ -68,13 +68,40 @@ def test_the_coefficients_of_every_answer_are_its_row_of_the_estimator(strategy:
     noise = noise_of(strategy)
     owner = np.repeat(np.arange(len(strategy.blocks)), [block.queries for block in strategy.blocks])
     for product, estimator in zip(workload.encoded.products, estimators(strategy, workload, noise), strict=True):
-        types = [strategy.row_types(product, axis) for axis in product.axes]
         expected = np.stack([(estimator[:, owner == b] ** power).sum(axis=1) for b in range(len(strategy.blocks))])
-        found = np.zeros(expected.shape)
-        for one in strategy.coefficients(product, types, noise):
-            grid = np.broadcast_to(one.power_sum(power), [len(each) for each in types])
-            found[one.block] = grid[np.ix_(*[each.labels for each in types])].reshape(-1) if types else grid
-        np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(power_sums(strategy, product, noise, power), expected, atol=1e-9)
+
+
+def power_sums(strategy: Strategy, product: EncodedProduct, noise: list[float], power: int) -> np.ndarray:
+    """For every block and every answer, the sum of its coefficients to a power, as the strategy has them."""
+    types = [strategy.row_types(product, axis) for axis in product.axes]
+    found = np.zeros((len(strategy.blocks), product.queries))
+    for one in strategy.coefficients(product, types, noise):
+        grid = np.broadcast_to(one.power_sum(power), [len(each) for each in types])
+        found[one.block] = grid[np.ix_(*[each.labels for each in types])].reshape(-1) if types else grid
+    return found
+
+
+@pytest.mark.parametrize("kind", ["laplace", "normal"])
+def test_the_variance_of_every_answer_is_the_one_predicted(strategy: Strategy, workload: Workload, kind: str):
+    """Monte Carlo: with noise of the given variances, each answer scatters by the variance of its coefficients."""
+    noise, runs = noise_of(strategy), 1500
+    draw = getattr(np.random.default_rng(3), kind)
+    scale = np.sqrt(noise) / (sqrt(2) if kind == "laplace" else 1)
+    squares = {product: np.zeros(product.queries) for product in workload.encoded.products}
+    for _ in range(runs):
+        answers = [draw(scale=one, size=block.queries) for one, block in zip(scale, strategy.blocks, strict=True)]
+        state = strategy.reconstruct(answers, noise)
+        for product, total in squares.items():
+            total += strategy.answer(product, state) ** 2
+    found = np.concatenate(list(squares.values())) / runs
+    expected = np.concatenate([noise @ power_sums(strategy, product, noise, 2) for product in squares])
+    seen = expected > 1e-12  # a contradiction counts nobody: its answer is zero without noise
+    np.testing.assert_allclose(found[~seen], 0, atol=1e-9)
+    ratios = found[seen] / expected[seen]
+    spread = sqrt((5 if kind == "laplace" else 2) / runs)
+    assert abs(ratios - 1).max() < 5 * spread
+    assert abs(ratios.mean() - 1) < 2 * spread
 
 
 @pytest.mark.parametrize("p", [1, 2])

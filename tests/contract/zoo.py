@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hdmm import matrix
+from hdmm import matrix, operators
 from hdmm.matrix import (
     AllRange,
     Complement,
@@ -134,6 +134,10 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         ),
         WORKLOAD,
     ),
+    "optimised kron": (operators.Kron().propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised kron, Gaussian": (operators.Kron().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "optimised union": (operators.Union(groups=()).propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised union, Gaussian": (operators.Union(groups=()).propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "direct": (
         DirectStrategy(
             SCHEMA.sizes,

@@ -22,6 +22,7 @@ from hdmm.matrix.factors import (
     SumGram,
     WidthGram,
 )
+from hdmm.operators import signed
 from hdmm.operators.base import Solution
 from hdmm.operators.descent import Effort
 from hdmm.operators.laplace import opt0_laplace
@@ -73,6 +74,39 @@ def test_the_gradient_is_that_of_finite_differences(gram: Factor):
         shift[place] = h
         slope = (level.loss(_THETA + shift)[0] - level.loss(_THETA - shift)[0]) / (2 * h)
         assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+
+
+def test_the_gradient_of_signed_queries_is_that_of_finite_differences():
+    V = np.diag(np.arange(1.0, 6)) + 2
+    value = signed._loss(V)
+    point = _RNG.random((2, 7, 5))
+    _, gradient = value(point)
+    for place in [(0, 0, 0), (1, 3, 4), (0, 6, 2), (1, 6, 2)]:
+        shift = np.zeros(point.shape)
+        shift[place] = 1e-6
+        slope = (value(point + shift)[0] - value(point - shift)[0]) / 2e-6
+        assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+
+
+def test_heavy_queries_that_are_almost_alike_have_their_true_loss():
+    heavy = 1e4 * _RNG.integers(0, 2, 30)
+    theta = np.abs(np.stack([heavy, heavy, heavy, heavy]) * (1 + 1e-3 * _RNG.random((4, 30))))
+    gram = DenseGram(np.ones((30, 30)) + np.diag(heavy > 0))
+    expected = dense_error(Solution(PIdentity(theta), 0.0), gram)
+    assert Level.of(gram).loss(theta)[0] == pytest.approx(expected, rel=1e-2)
+    assert PIdentity(theta).error(gram) == pytest.approx(expected, rel=1e-2)
+
+
+@pytest.mark.parametrize("p", [None, 2])
+def test_cells_that_no_query_tells_apart_are_counted_together(p):
+    groups = np.repeat(np.arange(4), [3, 1, 5, 3])
+    rows = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])[:, groups].astype(float)
+    for gram in (RowsGram(rows), DenseGram(rows.T @ rows)):
+        solution = opt0_laplace(gram, p)
+        assert solution.error == pytest.approx(dense_error(solution, gram))
+        assert solution.error <= 7 + 1e-9  # every group by itself
+        again = opt0_laplace(gram, p, effort=Effort(restarts=0), start=solution.matrix)
+        assert again.error <= solution.error * (1 + 1e-9)
 
 
 @every

@@ -6,6 +6,7 @@ from typing import Any
 
 from hdmm._plan.plan import Plan
 from hdmm.privacy.budget import Budget
+from hdmm.strategy import UnionStrategy
 from hdmm.texttable import text_table
 
 _LEGEND = """\
@@ -23,6 +24,8 @@ def describe(plan: Plan, budget: Budget) -> str:
     lines = [
         f"{plan.noise.capitalize()} noise, {budget}, {plan.unit}",
         f"{plan.operator}: {queries:,} noisy measurements in {len(blocks)} block{'s' if len(blocks) > 1 else ''}",
+        *_local(plan),
+        *_others(plan),
         "",
         text_table(errors.column_names, [list(row.values()) for row in rows]),
         "",
@@ -32,6 +35,22 @@ def describe(plan: Plan, budget: Budget) -> str:
         *_worse(rows),
     ]
     return "\n".join(lines)
+
+
+def _local(plan: Plan) -> list[str]:
+    if not isinstance(plan.strategy, UnionStrategy):
+        return []
+    return ["each table is answered from one block alone; tables from different blocks need not add up to each other"]
+
+
+def _others(plan: Plan) -> list[str]:
+    """By how much the chosen operator won."""
+    ranked = sorted(plan.tried, key=lambda one: one.rmse)
+    behind = [one for one in ranked if one.operator != plan.operator]
+    if not behind or not ranked[0].rmse:
+        return []
+    ratios = ", ".join(f"{one.operator} {one.rmse / ranked[0].rmse:,.2f}" for one in behind)
+    return [f"the RMSE of the other candidates, as a multiple of its own: {ratios}"]
 
 
 def _overall(plan: Plan, budget: Budget) -> list[str]:

@@ -30,7 +30,7 @@ def search(gram: Factor, p: int, effort: Effort, iterations: int) -> Array:
     first, *finer = levels(gram, p)
     turns = _turns(first, p, iterations)
     entries = p * len(first.counts)
-    often = effort.restarts if effort.quick else effort.restarts * max(1, min(_OFTENER, _SMALL // entries))
+    often = 1 if effort.quick else effort.restarts * max(1, min(_OFTENER, _SMALL // entries))
     randoms = (effort.random(place).random((p, len(first.counts))) for place in range(often))
     starts = [*_bumps(first, p, effort), *randoms]
     found = []
@@ -39,7 +39,7 @@ def search(gram: Factor, p: int, effort: Effort, iterations: int) -> Array:
         if effort.over:
             break
     found.sort(key=lambda one: one.value)
-    kept = found[: 1 if effort.over else _KEPT]
+    kept = found[: 1 if effort.over or effort.quick else _KEPT]
     longer = [_descend(first, one.point, turns // 2, effort) for one in kept]
     theta = first.theta(min(longer, key=lambda one: one.value).point)
     for level in finer or [first]:
