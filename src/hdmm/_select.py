@@ -38,14 +38,14 @@ class Progress:
 
 _SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
 ONE: tuple[Operator, ...] = (*_SIMPLE, operators.Explicit())
-SEVERAL: tuple[Operator, ...] = (
-    *_SIMPLE,
-    baselines.Marginals(),
-    operators.Marginal(),
-    operators.Union(),
-    operators.Kron(),
-)
-"""What is tried where nothing is said, for workloads about one attribute and about several."""
+SEVERAL: dict[NoiseKind, tuple[Operator, ...]] = {
+    "laplace": (*_SIMPLE, baselines.Marginals(), operators.Marginal(), operators.Union(), operators.Kron()),
+    "gaussian": (*_SIMPLE, baselines.Marginals(), operators.Residual(), operators.Union(), operators.Kron()),
+}
+"""What is tried where nothing is said, for workloads about one attribute and about several.
+
+Under Gaussian noise residuals are at least as good as marginals.
+"""
 
 
 def select(
@@ -165,7 +165,7 @@ def _checked(
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
         raise InputError(f"time_limit={time_limit!r}: expected seconds, for example time_limit=60")
     if operators is None:
-        return ONE if len(workload.encoded.axes) == 1 else SEVERAL
+        return ONE if len(workload.encoded.axes) == 1 else SEVERAL[noise]
     chosen = tuple(operators)
     if not chosen or not all(isinstance(operator, Operator) for operator in chosen):
         raise InputError(f"operators={operators!r}: expected operators, for example [hdmm.operators.Kron()]")

@@ -18,13 +18,22 @@ from hdmm.matrix import (
     Prefix,
     Restricted,
     Select,
+    Spiked,
     Stack,
     Total,
     Width,
 )
 from hdmm.matrix.fourier import Waves
 from hdmm.schema import Schema
-from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy, UnionStrategy
+from hdmm.strategy import (
+    Block,
+    DirectStrategy,
+    KronStrategy,
+    MarginalStrategy,
+    ResidualStrategy,
+    Strategy,
+    UnionStrategy,
+)
 from hdmm.workload import AllRange as Ranges
 from hdmm.workload import Custom, Encoded, Where, Workload
 from hdmm.workload import Identity as Each
@@ -45,6 +54,9 @@ MATRICES: dict[str, Matrix] = {
     "one cell": Identity(1),
     "identity": Identity(4),
     "total": Total(4),
+    "deviations": Spiked.centred(4),
+    "deviations of one cell": Spiked.centred(1),
+    "spiked": Spiked(3, -2, 5),
     "prefix": Prefix(5),
     "width": Width(7, 3),
     "widest": Width(4, 4),
@@ -91,6 +103,12 @@ def _identity(*axes: int) -> tuple[Matrix, ...]:
     return tuple(matrix.Identity(SCHEMA.sizes[axis]) for axis in axes)
 
 
+def _residuals(*factors: Matrix) -> ResidualStrategy:
+    subsets = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+    blocks = [Block(a, tuple(factors[axis] for axis in a), Fraction(3, 2 + len(a))) for a in subsets]
+    return ResidualStrategy(SCHEMA.sizes, tuple(blocks))
+
+
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
 _BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
 _WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.name != "reals"])
@@ -120,6 +138,15 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
                 Block((0, 2), (Identity(2), AllRange(4)), Fraction(1, 3)),
                 Block((), ()),
             ),
+        ),
+        WORKLOAD,
+    ),
+    "residuals": (_residuals(Spiked.centred(2), Spiked.centred(3), Spiked.centred(4)), WORKLOAD),
+    "residuals of other kinds": (
+        _residuals(
+            Dense(np.array([[1, -2]])),
+            Dense(np.array([[1, 1, 0], [0, 2, -1]])),
+            Dense(np.array([[1, -1, 0, 2], [0, 1, 1, -1], [2, 0, 1, 1], [1, 0, 1, 1]])),
         ),
         WORKLOAD,
     ),

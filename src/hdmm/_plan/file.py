@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from math import isclose
 from pathlib import Path
@@ -24,6 +25,7 @@ from hdmm.strategy import (
     DirectStrategy,
     KronStrategy,
     MarginalStrategy,
+    ResidualStrategy,
     Strategy,
     UnionStrategy,
     sensitivity,
@@ -32,11 +34,14 @@ from hdmm.workload import Workload
 from hdmm.workload.spec import Spec
 
 _KIND = "plan"
-_FAMILIES: dict[type[Strategy], Literal["kron", "marginal", "union"]] = {
+_FAMILIES: dict[type[Strategy], Literal["kron", "marginal", "residual", "union"]] = {
     KronStrategy: "kron",
     MarginalStrategy: "marginal",
+    ResidualStrategy: "residual",
     UnionStrategy: "union",
 }
+_KINDS: dict[str, Callable[[int], Matrix]] = {"identity": matrix.Identity, "centred": matrix.Spiked.centred}
+"""Factors that are known by their name and size."""
 _WEIGHT = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
 
 
@@ -51,7 +56,7 @@ class _Direct(_Model):
 
 
 class _Block(_Model):
-    """A block by its attributes, the names of its factors ("identity", or a key of the factors), and its weight."""
+    """A block by its attributes, the names of its factors (of a kind, or a key of the factors), and its weight."""
 
     attributes: list[str]
     factors: list[str]
@@ -61,7 +66,7 @@ class _Block(_Model):
 class _Blocks(_Model):
     """A strategy of blocks; a factor is an array as base64 of its npy form."""
 
-    family: Literal["kron", "marginal", "union"]
+    family: Literal["kron", "marginal", "residual", "union"]
     factors: dict[str, str]
     blocks: list[_Block]
 
@@ -155,9 +160,9 @@ def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
     for block in strategy.blocks:
         for factor in block.factors:
             if id(factor) not in keys:
-                whole = isinstance(factor, matrix.Identity)
-                keys[id(factor)] = "identity" if whole else f"factor {len(factors) + 1}"
-                if not whole:
+                kind = next((name for name, of in _KINDS.items() if factor == of(factor.shape[1])), None)
+                keys[id(factor)] = kind or f"factor {len(factors) + 1}"
+                if kind is None:
                     factors[keys[id(factor)]] = base64.b64encode(encode_array(factor.dense())).decode()
         blocks.append(
             _Block(
@@ -183,7 +188,7 @@ def _strategy(data: _Direct | _Blocks, workload: Workload, noise: NoiseKind) -> 
         axes = tuple(schema.axis(name) for name in given.attributes)
         chosen = []
         for axis, key in zip(axes, given.factors, strict=True):
-            factor = matrix.Identity(schema.sizes[axis]) if key == "identity" else factors.get(key)
+            factor = _KINDS[key](schema.sizes[axis]) if key in _KINDS else factors.get(key)
             if factor is None or factor.shape[1] != schema.sizes[axis]:
                 raise ValueError("a factor is not a matrix over its attribute")
             chosen.append(factor)

@@ -9,6 +9,8 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from hdmm import baselines
 from hdmm.accuracy import Accuracy, accuracy
 from hdmm.bounds import svd_bound
@@ -162,8 +164,6 @@ class Plan:
 
 def rmse(strategy: Strategy, products: Sequence[EncodedProduct], noise: Calibration, *, weighted: bool = True) -> float:
     """The root mean squared error of a strategy's answers under some noise."""
-    squared = sum(
-        (float(product.weight) ** 2 if weighted else 1.0) * strategy.squared_error(product, noise.variances)
-        for product in products
-    )
-    return sqrt(squared / sum(product.queries for product in products))
+    squares = np.array([float(product.weight) ** 2 if weighted else 1.0 for product in products])
+    total = float(squares @ strategy.squared_errors(products, noise.variances))
+    return sqrt(total / sum(product.queries for product in products))

@@ -6,7 +6,7 @@ from hdmm.matrix.compose import Filtered, Kron, Stack
 from hdmm.matrix.condition import Condition
 from hdmm.matrix.factors import Factor
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.leaf import LARGEST, AllRange, Dense, Identity, Prefix, Total, Width
+from hdmm.matrix.leaf import LARGEST, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
 from hdmm.matrix.marginal import MarginalGram, marginal_matrix
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
 
@@ -32,6 +32,7 @@ __all__ = [
     "Prefix",
     "Restricted",
     "Select",
+    "Spiked",
     "Stack",
     "Total",
     "Width",

@@ -102,6 +102,9 @@ class IdentityGram(Factor):
     def apply(self, x: Array) -> Array:
         return x.copy()
 
+    def trace(self) -> float:
+        return float(self.n)
+
     def diagonal(self) -> Array:
         return np.ones(self.n)
 
@@ -122,6 +125,9 @@ class OnesGram(Factor):
 
     def apply(self, x: Array) -> Array:
         return np.broadcast_to(x.sum(axis=0, keepdims=True), x.shape).copy()
+
+    def trace(self) -> float:
+        return float(self.n)
 
     def diagonal(self) -> Array:
         return np.ones(self.n)

@@ -8,7 +8,16 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
-from hdmm.matrix.factors import AllRangeGram, DenseGram, IdentityGram, OnesGram, PrefixGram, RowsGram, WidthGram
+from hdmm.matrix.factors import (
+    AllRangeGram,
+    DenseGram,
+    IdentityGram,
+    OnesGram,
+    PrefixGram,
+    RowsGram,
+    SumGram,
+    WidthGram,
+)
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.intervals import interval_rows, interval_spread, interval_sums, running_sums
 
@@ -138,6 +147,50 @@ class Total(Matrix):
 
     def rows(self, index: Array) -> Array:
         return np.ones((len(index), self.n), np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Spiked(Matrix):
+    """A square matrix with one integer on its diagonal and another everywhere else."""
+
+    n: int
+    own: int
+    rest: int
+
+    @staticmethod
+    def centred(n: int) -> Spiked:
+        """The deviation of each cell from the mean, times the number of cells: nI − 11ᵀ."""
+        return Spiked(n, n - 1, -1)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return INTEGER
+
+    def apply(self, x: Array) -> Array:
+        product: Array = (self.own - self.rest) * x + self.rest * x.sum(axis=0)
+        return product
+
+    def apply_t(self, y: Array) -> Array:
+        return self.apply(y)
+
+    def gram(self) -> Gram:
+        one, other = self.own - self.rest, self.rest
+        terms = ((float(one**2), IdentityGram(self.n)), (float(2 * one * other + self.n * other**2), OnesGram(self.n)))
+        return Gram.of(SumGram(terms))
+
+    def power(self, p: Norm) -> Spiked:
+        return Spiked(self.n, abs(self.own) ** p, abs(self.rest) ** p)
+
+    def norm_power(self, p: Norm) -> Number:
+        return int(abs(self.own) ** p + (self.n - 1) * abs(self.rest) ** p)
+
+    def rows(self, index: Array) -> Array:
+        return np.where(index[:, None] == np.arange(self.n), self.own, self.rest)
 
 
 @final

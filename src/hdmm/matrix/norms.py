@@ -40,14 +40,16 @@ def stacked_norm(parts: Sequence[Sequence[Matrix]], weights: Sequence[Number], p
     if prod(norm.shape[1] for norm in norms) > _LIMIT:
         return None
 
+    several = [axis for axis, norm in enumerate(norms) if norm.shape[1] > 1]
     whole = all(norm.dtype.kind == "i" for norm in norms) and all(isinstance(w, (int, Fraction)) for w in weights)
     scale = lcm(*(Fraction(w).denominator for w in weights)) if whole else 1
-    totals: Array = np.zeros([norm.shape[1] for norm in norms], object if whole else float)
+    totals: Array = np.zeros([norms[axis].shape[1] for axis in several], object if whole else float)
     for j, weight in enumerate(weights):
         product: Array = np.array(int(weight * scale) if whole else float(weight), totals.dtype)
-        for norm, place in zip(norms, places, strict=True):
-            product = np.multiply.outer(product, norm[place[j]].astype(totals.dtype))
-        totals = totals + product
+        for axis, (norm, place) in enumerate(zip(norms, places, strict=True)):
+            own = norm[place[j]].astype(totals.dtype)
+            product = np.multiply.outer(product, own if axis in several else own[0])
+        totals = np.asarray(totals + product, totals.dtype)
     largest = totals.max()
     if not whole:
         return float(largest)

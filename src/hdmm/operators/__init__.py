@@ -4,6 +4,7 @@ from hdmm.operators.base import Operator
 from hdmm.operators.explicit import Explicit
 from hdmm.operators.kron import Kron
 from hdmm.operators.marginal import Marginal
+from hdmm.operators.residual import Residual
 from hdmm.operators.union import Union
 
-__all__ = ["Explicit", "Kron", "Marginal", "Operator", "Union"]
+__all__ = ["Explicit", "Kron", "Marginal", "Operator", "Residual", "Union"]

@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Factor, Gram
-from hdmm.matrix.factors import DenseGram, RestrictedGram, SumGram, two_eigenvalues
+from hdmm.matrix.factors import DenseGram, OnesGram, RestrictedGram, SumGram, two_eigenvalues
 
 _WRITTEN = 512
 """The most cells of an attribute for which a sum of several Grams is written out: products are then faster."""
@@ -33,11 +33,19 @@ class Problem:
         """For each axis its different factors."""
         self.which = np.zeros((len(gram.terms), len(axes)), np.int64)
         """For each term and axis the number of the factor."""
-        for place, axis in enumerate(axes):
-            numbers: dict[Factor, int] = {}
-            for row, term in enumerate(gram.terms):
-                self.which[row, place] = numbers.setdefault(gram.at(term, axis), len(numbers))
-            self.factors.append(list(numbers))
+        places = {axis: place for place, axis in enumerate(axes)}
+        numbers: list[dict[Factor, int]] = [{} for _ in axes]
+        self.which[:] = -1
+        for row, term in enumerate(gram.terms):
+            for axis, factor in term.factors.items():
+                if axis in places:
+                    known = numbers[places[axis]]
+                    self.which[row, places[axis]] = known.setdefault(factor, len(known))
+        for size, known, column in zip(self.sizes, numbers, self.which.T, strict=True):
+            untouched = column < 0
+            if untouched.any():  # there a term is a total
+                column[untouched] = known.setdefault(OnesGram(size), len(known))
+            self.factors.append(list(known))
 
     def products(self, errors: Sequence[Array], without: int | None = None) -> Array:
         """c_t ∏_i e_i for every term, one axis left out."""
@@ -62,23 +70,26 @@ class Problem:
         shares = self.shares(errors, place)
         factors = self.factors[place]
         if any(isinstance(factor, RestrictedGram) for factor in factors):  # cross-Grams are symmetric only in the sum
-            written = self._added(shares, place)
-            return DenseGram((written + written.T) / 2)
+            return DenseGram(self.added(shares, place))
         if len(factors) == 1 and shares[0] == 1:
             return factors[0]
         total = SumGram(tuple((float(share), factor) for share, factor in zip(shares, factors, strict=True)))
         if len(factors) > 1 and total.size <= _WRITTEN and two_eigenvalues(total) is None:
-            return DenseGram(self._added(shares, place))
+            return DenseGram(self.added(shares, place))
         return total
 
-    def _added(self, shares: Array, place: int) -> Array:
-        """The sum written out, entry by entry, so that cells that are equal in every factor stay equal in every bit."""
+    def added(self, shares: Array, place: int) -> Array:
+        """A sum of an axis's factors, entry by entry, so that cells equal in every factor stay equal in every bit."""
+        total = np.zeros((self.sizes[place], self.sizes[place]))
+        for share, entries in zip(shares, self.written(place), strict=True):
+            total += share * entries
+        return (total + total.T) / 2
+
+    def written(self, place: int) -> list[Array]:
+        """The different factors of an axis, written out."""
         if place not in self._dense:
             self._dense[place] = [factor.dense() for factor in self.factors[place]]
-        total = np.zeros((self.sizes[place], self.sizes[place]))
-        for share, entries in zip(shares, self._dense[place], strict=True):
-            total += share * entries
-        return total
+        return self._dense[place]
 
     @cached_property
     def even(self) -> list[Array | None]:

@@ -5,6 +5,7 @@ from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.marginal import MarginalStrategy
+from hdmm.strategy.residual import ResidualStrategy
 from hdmm.strategy.rows import RowTypes, rounded, row_types
 from hdmm.strategy.union import UnionStrategy
 
@@ -14,6 +15,7 @@ __all__ = [
     "DirectStrategy",
     "KronStrategy",
     "MarginalStrategy",
+    "ResidualStrategy",
     "RowTypes",
     "Strategy",
     "UnionStrategy",

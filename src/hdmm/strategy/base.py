@@ -140,6 +140,10 @@ class Strategy(ABC):
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         """The expected total squared error of the product's answers, weights left out."""
 
+    def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
+        """The same for each of several products."""
+        return np.array([self.squared_error(product, noise) for product in products])
+
     @abstractmethod
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
         """How many coefficients are written out for each type of the product's first axis."""
@@ -165,4 +169,5 @@ def loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:
     """The weighted total squared error at unit noise, ‖A‖²·‖WA⁺‖²_F (paper, prop:error)."""
     squared = float(sensitivity(strategy.blocks, norm)) ** (2 / norm)
     noise = [squared / float(block.weight) ** 2 for block in strategy.blocks]
-    return sum(float(product.weight) ** 2 * strategy.squared_error(product, noise) for product in workload.products)
+    squares = np.array([float(product.weight) ** 2 for product in workload.products])
+    return float(squares @ strategy.squared_errors(workload.products, noise))

@@ -66,6 +66,9 @@ def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
 def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
     if all(block.condition is None and all(isinstance(f, Identity) for f in block.factors) for block in blocks):
         return _plain(sum((block.weight**p for block in blocks), Fraction(0)))
+    even = _even_norm(blocks, p)
+    if even is not None:
+        return even
     sizes: dict[int, int] = {}
     for block in blocks:
         sizes.update((axis, factor.shape[1]) for axis, factor in zip(block.axes, block.factors, strict=True))
@@ -84,6 +87,26 @@ def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
     if found is not None:
         return found
     return sum((block.weight**p * block.matrix.norm_power(p) for block in blocks), start=0)
+
+
+def _even_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
+    """The norm where all columns of every factor have the same one: every cell is then as bad as any other."""
+    known: dict[int, Number | None] = {}
+    totals: dict[int, Number] = {}  # by the denominator of the weight: fractions are slow to add up
+    for block in blocks:
+        norm: Number = block.weight.numerator**p
+        for factor in block.factors:
+            if id(factor) not in known:
+                largest = factor.norm_power(p)
+                known[id(factor)] = largest if (factor.column_norms(p) == largest).all() else None
+            own = known[id(factor)]
+            if own is None or block.condition is not None:
+                return None
+            norm = norm * own
+        denominator = block.weight.denominator**p
+        totals[denominator] = totals.get(denominator, 0) + norm
+    total = sum((value * Fraction(1, denominator) for denominator, value in totals.items()), Fraction(0))
+    return _plain(total) if isinstance(total, Fraction) else total
 
 
 def _plain(value: Fraction) -> Number:

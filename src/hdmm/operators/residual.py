@@ -1,0 +1,256 @@
+"""OPT_R: residuals of every set of attributes that a product needs, under Gaussian noise (MATH §7).
+
+Per attribute X = OPT_0(V̂ + λ11ᵀ) splits into a part that sees totals only and one that sees none of them. The strategy
+measures every set a of attributes by itself; its best weights and its loss, (Σ_a √v_a)², are closed forms. V̂ and λ are
+improved in turn. For marginals nothing is left to search, and the loss is the SVD bound. Only sets within the
+attributes of a product occur, so that a hundred attributes are no obstacle. (Compare ResidualPlanner, 2023, and
+Weighted Fourier Factorizations, 2025.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, frexp, ldexp, log, prod, sqrt
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Array, Dense, Gram, Matrix, Norm, Spiked
+from hdmm.matrix.factors import DenseGram
+from hdmm.operators.alike import alike, among, spread
+from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.descent import DEFAULT, Effort, least
+from hdmm.operators.gaussian import opt0_gaussian
+from hdmm.operators.problem import Problem
+from hdmm.strategy import Block, ResidualStrategy
+from hdmm.strategy.residual import subsets
+from hdmm.workload import Encoded
+
+_WIDEST, _MOST = 14, 1 << 20
+"""The most attributes of a product, and the most sets of attributes."""
+_LARGEST = 4096
+"""The most cells of an attribute, unless its workloads are built from Identity and Total only."""
+_ROUNDS, _ENOUGH = 20, 1e-6
+"""A round that improves the loss by less than this ratio is the last."""
+_LIGHT, _HEAVY = log(1e-6), log(1e6)
+"""λ between these, relative to the weight of V̂."""
+_BITS = 20
+"""Significant bits of a weight."""
+
+
+@final
+@dataclass(frozen=True)
+class Residual(Operator):
+    """Measure residuals: for each set of attributes what the smaller sets do not tell. For Gaussian noise."""
+
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
+        """The best residuals found; None under Laplace noise, or where products have too many attributes."""
+        if norm == 1:
+            return None
+        gram = workload.compact.gram()
+        if max(len(term.factors) for term in gram.terms) > _WIDEST:
+            return None
+        search = _Search(gram)
+        if len(search.sets) > _MOST:
+            return None
+        search.run(effort)
+        return Proposal(search.strategy(workload.sizes))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Base:
+    """A factor B of one attribute, and for each Gram factor V there fᵀVf and tr(KV), at unit columns of B."""
+
+    matrix: Matrix
+    errors: Array
+    """Two rows: on totals, and on the rest."""
+
+    @property
+    def norm(self) -> float:
+        """The largest column norm of the factor as it is measured."""
+        return sqrt(self.matrix.norm_power(2))
+
+
+@final
+class _Search:
+    """The sets of attributes that occur, and the bases of the attributes, improved one after the other."""
+
+    def __init__(self, gram: Gram) -> None:
+        self._axes = [axis for axis, size in enumerate(gram.sizes) if size > 1]
+        self._problem = Problem(gram, self._axes)
+        place = {axis: i for i, axis in enumerate(self._axes)}
+        self.sets: dict[tuple[int, ...], int] = {}
+        """The number of every set of places that occurs."""
+        self._groups: list[_Group] = []
+        touched = [tuple(place[axis] for axis in sorted(term.factors) if axis in place) for term in gram.terms]
+        for width in sorted({len(places) for places in touched}):
+            rows = [row for row, places in enumerate(touched) if len(places) == width]
+            index = [[self.sets.setdefault(a, len(self.sets)) for a in subsets(touched[row])] for row in rows]
+            places = np.array([touched[row] for row in rows], np.int64).reshape(len(rows), width)
+            which = self._problem.which[np.array(rows)[:, None], places]
+            self._groups.append(_Group(places, which, self._problem.coefficients[rows], np.array(index)))
+        self._bases = [self._start(i) for i in range(len(self._axes))]
+
+    def run(self, effort: Effort) -> None:
+        """Improve the attributes whose workloads are more than Identity and Total until nothing moves."""
+        searched = [i for i, pairs in enumerate(self._problem.even) if pairs is None]
+        before = np.inf
+        for _ in range(_ROUNDS if searched else 0):
+            for i in searched:
+                self._improve(i)
+            found = self.loss()
+            if not found < before * (1 - _ENOUGH) or effort.over:
+                break
+            before = found
+
+    def loss(self, other: tuple[int, Array] | None = None) -> float:
+        """(Σ_a √v_a)², with other errors on one attribute."""
+        return float(np.sqrt(self._variances(other)).sum() ** 2)
+
+    def strategy(self, sizes: tuple[int, ...]) -> ResidualStrategy:
+        """The blocks with their best weights; sets of which nothing is asked are left out."""
+        variances = self._variances()
+        weights = {}
+        for a, number in self.sets.items():
+            if variances[number] > 0:
+                weights[a] = variances[number] ** 0.25 / prod(self._bases[i].norm for i in a)
+        most = max(weights.values())
+        return ResidualStrategy(
+            sizes,
+            tuple(
+                Block(
+                    tuple(self._axes[i] for i in a),
+                    tuple(self._bases[i].matrix for i in a),
+                    _rounded(weights[a] / most),
+                )
+                for a in sorted(weights, key=lambda a: (len(a), a))
+            ),
+        )
+
+    def _errors(self, other: tuple[int, Array] | None) -> list[Array]:
+        errors = [base.errors for base in self._bases]
+        if other is not None:
+            errors[other[0]] = other[1]
+        return errors
+
+    def _variances(self, other: tuple[int, Array] | None = None) -> Array:
+        """v_a for every set."""
+        errors = self._errors(other)
+        total = np.zeros(len(self.sets))
+        for group in self._groups:
+            group.add(total, errors)
+        floor = 1e-14 * total.max()
+        return np.where(total > floor, total, 0.0)
+
+    def _start(self, i: int) -> _Base:
+        """Deviations from the mean."""
+        n, factors = self._problem.sizes[i], self._problem.factors[i]
+        totals = np.array([factor.total() / n**2 for factor in factors])
+        traces = np.array([factor.trace() for factor in factors])
+        rest = (traces - n * totals) * (n - 1) / n
+        rest[abs(rest) <= 1e-13 * (abs(traces) + n * abs(totals))] = 0
+        return _Base(Spiked.centred(n), np.stack([totals, rest]))
+
+    def _improve(self, i: int) -> None:
+        """X = OPT_0(V̂ + λ11ᵀ) for the λ with the least loss, unless the base so far is better."""
+        n = self._problem.sizes[i]
+        if n > _LARGEST:
+            return
+        variances = self._variances()
+        slopes = np.zeros(len(self._problem.factors[i]))
+        weights = np.divide(1, np.sqrt(variances), out=np.zeros(len(variances)), where=variances > 0)
+        for group in self._groups:
+            group.add_slopes(slopes, i, weights, self._errors(None))
+        entries = self._problem.added(slopes, i)
+        scale = float(np.trace(entries)) / n
+        if not scale > 0:
+            return
+        tried: dict[float, _Base] = {}
+
+        def trial(exponent: float) -> float:
+            base = self._base(i, DenseGram(entries + exp(exponent) * scale))
+            tried[exponent] = base
+            return self.loss((i, base.errors))
+
+        best = tried[least(trial, _LIGHT, _HEAVY)]
+        if self.loss((i, best.errors)) < self.loss():
+            self._bases[i] = best
+
+    def _base(self, i: int, gram: DenseGram) -> _Base:
+        """OPT_0 split into totals and the rest, over the kinds of cells that are told apart."""
+        first, which = alike(gram)
+        if len(first) < 2:
+            return self._bases[i]
+        A = opt0_gaussian(DenseGram(among(gram, first))).matrix.dense()
+        A = A / np.sqrt((A**2).sum(axis=0))
+        inverse = np.linalg.pinv(A.T @ A, hermitian=True)
+        even = inverse.sum(axis=1)
+        t = 1 / even.sum()
+        even = t * even
+        values, vectors = np.linalg.eigh((A.T @ A - t) / (1 - t))
+        kept = values > 1e-12 * values[-1]
+        B = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+        B = B / sqrt((B**2).sum(axis=0).max())
+        G = np.linalg.pinv(np.vstack([B, np.ones(len(first))]))
+        both = []
+        for entries in self._problem.written(i):
+            V = entries[np.ix_(first, first)]
+            both.append((float(G[:, -1] @ V @ G[:, -1]), float(np.sum(G[:, :-1] * (V @ G[:, :-1])))))
+        return _Base(Dense(spread(B, which)), np.array(both).T)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Terms of the workload's Gram on equally many attributes."""
+
+    places: Array
+    which: Array
+    coefficients: Array
+    sets: Array
+    """For every term the number of each subset of its places, the smaller ones first."""
+
+    @property
+    def _subsets(self) -> Sequence[tuple[int, ...]]:
+        return list(subsets(tuple(range(self.places.shape[1]))))
+
+    def add(self, total: Array, errors: Sequence[Array]) -> None:
+        """Add c ∏_{i∈a} tr(K_iV_i) ∏_{i∉a} f_iᵀV_if_i to every set's v_a."""
+        values = self._values(errors)
+        for column, subset in enumerate(self._subsets):
+            product = self.coefficients.copy()
+            for j, pair in enumerate(values):
+                product *= pair[int(j in subset)]
+            total += np.bincount(self.sets[:, column], weights=product, minlength=len(total))
+
+    def add_slopes(self, slopes: Array, i: int, weights: Array, errors: Sequence[Array]) -> None:
+        """Add ∂(Σ_a weight·v_a)/∂tr(K_iV) to every factor V of attribute i."""
+        values = self._values(errors)
+        for own in range(self.places.shape[1]):
+            here = self.places[:, own] == i
+            if not here.any():
+                continue
+            for column, subset in enumerate(self._subsets):
+                if own in subset:
+                    product = self.coefficients * weights[self.sets[:, column]]
+                    for j, pair in enumerate(values):
+                        if j != own:
+                            product *= pair[int(j in subset)]
+                    slopes += np.bincount(self.which[here, own], weights=product[here], minlength=len(slopes))
+
+    def _values(self, errors: Sequence[Array]) -> list[Array]:
+        """For each position the errors on totals and on the rest, term by term."""
+        width = max((error.shape[1] for error in errors), default=0)
+        table = np.zeros((len(errors), 2, width))
+        for i, error in enumerate(errors):
+            table[i, :, : error.shape[1]] = error
+        columns = zip(self.places.T, self.which.T, strict=True)
+        return [table[place, :, which].T for place, which in columns]
+
+
+def _rounded(weight: float) -> Fraction:
+    mantissa, exponent = frexp(weight)
+    return Fraction(ldexp(round(mantissa * 2**_BITS), exponent - _BITS))

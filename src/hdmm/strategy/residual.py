@@ -1,0 +1,236 @@
+"""Residual strategies: a block for each set of attributes, blind to what the smaller sets tell (MATH §7).
+
+A block measures ⊗_{i∈a} B_i for a set a of attributes, with the same B_i in every block. Some f_i with 1ᵀf_i = 1 is not
+seen by B_i, so with [B_i; 1ᵀ]⁺ = [G_i f_i] a marginal on S is the sum over a ⊆ S of what block a says of it: G_i on the
+attributes in a, f_i on the others. No two blocks speak of the same thing, so this is least squares, variances add up,
+and only the sets within some product's attributes are ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+from math import prod, sqrt
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Array, Dense, Factor, Matrix, Spiked
+from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
+from hdmm.strategy.inverse import inverse
+from hdmm.strategy.rows import RowTypes, entry_types, row_types
+from hdmm.workload import EncodedProduct
+
+Axes = tuple[int, ...]
+
+_ROUNDING = 1e-8
+_NOTHING = 1e-13
+"""What is smaller than this, relatively, is rounding: the attribute's totals tell all that is asked."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ResidualStrategy(Strategy):
+    """Residuals as blocks, each set of attributes at most once, and one factor for each attribute."""
+
+    def __post_init__(self) -> None:
+        factors: dict[int, Matrix] = {}
+        for block in self.blocks:
+            for axis, factor in zip(block.axes, block.factors, strict=True):
+                if factors.setdefault(axis, factor) is not factor and factors[axis] != factor:
+                    raise ValueError("the blocks of a residual strategy share one factor for each attribute")
+        if len(self._places) != len(self.blocks):
+            raise ValueError("the blocks of a residual strategy have different attributes")
+        for axis, part in self._parts.items():
+            if not part.blind:
+                raise ValueError(f"the factor of axis {axis} sees totals, or no cells at all")
+
+    @cached_property
+    def _places(self) -> dict[Axes, int]:
+        """The number of the block of each set of attributes."""
+        return {block.axes: index for index, block in enumerate(self.blocks)}
+
+    @cached_property
+    def _parts(self) -> dict[int, Residual]:
+        known: dict[int, Matrix] = {}
+        for block in self.blocks:
+            known.update(zip(block.axes, block.factors, strict=True))
+        return {
+            axis: Residual.of(known[axis]) if axis in known else Residual.none(size)
+            for axis, size in enumerate(self.sizes)
+        }
+
+    def supports(self, product: EncodedProduct) -> bool:
+        seen = tuple(axis for axis in product.axes if self._split(axis, product.grams[axis])[1] > 0)
+        return all(subset in self._places for subset in subsets(seen)) and all(
+            self._parts[axis].covers(gram) for axis, gram in product.grams.items()
+        )
+
+    def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
+        total = 0.0
+        for term in product.terms:
+            pairs = {axis: self._split(axis, term.factors[axis]) for axis in product.axes}
+            total += term.coefficient * sum(
+                noise[self._places[subset]] * prod(pair[axis in subset] for axis, pair in pairs.items())
+                for subset in subsets(product.axes)
+                if subset in self._places
+            )
+        return max(total, 0.0)
+
+    def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
+        """The same for each of several products; products without conditions on equally many attributes at once."""
+        errors = np.zeros(len(products))
+        variances = np.array([*noise, 0.0])  # the last one for sets of which nothing is asked
+        alike: dict[int, list[int]] = {}
+        for number, product in enumerate(products):
+            if product.condition is None:
+                alike.setdefault(len(product.axes), []).append(number)
+            else:
+                errors[number] = self.squared_error(product, noise)
+        for width, numbers in alike.items():
+            pairs = np.array([[self._split(a, g) for a, g in products[n].grams.items()] for n in numbers])
+            pairs = pairs.reshape(len(numbers), width, 2)
+            places = np.array([[self._places.get(a, -1) for a in subsets(products[n].axes)] for n in numbers])
+            for column, subset in enumerate(subsets(tuple(range(width)))):
+                part = variances[places[:, column]]
+                for j in range(width):
+                    part = part * pairs[:, j, int(j in subset)]
+                errors[numbers] += part
+        return errors
+
+    def _split(self, axis: int, gram: Factor) -> tuple[float, float]:
+        key = (axis, gram)
+        if key not in self._splits:
+            self._splits[key] = self._parts[axis].split(gram)
+        return self._splits[key]
+
+    @cached_property
+    def _splits(self) -> dict[tuple[int, Factor], tuple[float, float]]:
+        return {}
+
+    def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
+        """Types of the entries of W G, one for each term, and beside them those of W f, the same all along a row."""
+        return self._parts[axis].row_types(product.factors[axis], product.masks(axis))
+
+    def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
+        return prod(len(one) for one in types[1:]) * prod(one.width for one in types) * len(product.coefficients)
+
+    def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        # Axis i runs over the types of the product's i-th attribute, axis d + i over the entries of a type; that of the
+        # values ends with the terms of the condition.
+        d, terms = len(types), len(product.coefficients)
+        for subset in subsets(product.axes):
+            if subset not in self._places:
+                continue
+            values, counts = np.ones([1] * (2 * d + 1)), np.ones([1] * 2 * d)
+            for place, (axis, one) in enumerate(zip(product.axes, types, strict=True)):
+                if axis in subset:
+                    values = values * placed(one.values[:, :, :terms], place, d)
+                    counts = counts * placed(one.counts[:, :, None], place, d)[..., 0]
+                else:
+                    values = values * placed(one.values[:, :1, terms:], place, d)
+            yield Spread(self._places[subset], values @ product.coefficients, counts, d)
+
+    def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
+        """The answers of every block, shaped by its factors."""
+        return [
+            given.astype(float).reshape([factor.shape[0] for factor in block.factors])
+            for given, block in zip(answers, self.blocks, strict=True)
+        ]
+
+    def answer(self, product: EncodedProduct, state: list[Array]) -> Array:
+        marginal = np.zeros([self.sizes[axis] for axis in product.axes])
+        for subset in subsets(product.axes):
+            if subset not in self._places:
+                continue
+            part = state[self._places[subset]]
+            for place, axis in enumerate(product.axes):
+                if axis in subset:
+                    part = np.moveaxis(self._parts[axis].spread(np.moveaxis(part, place, 0)), 0, place)
+                else:
+                    shape = [-1 if other == place else 1 for other in range(part.ndim + 1)]
+                    part = np.expand_dims(part, place) * self._parts[axis].even.reshape(shape)
+            marginal += part
+        return product.matrix({axis: self.sizes[axis] for axis in product.axes}).apply(marginal.reshape(-1))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """The factor B of one attribute, with [B; 1ᵀ]⁺ = [G f]."""
+
+    factor: Matrix
+    G: Array | None
+    """None for deviations from the mean, where G = (I − 11ᵀ/n)/n is known."""
+    even: Array
+    """f: how a total is spread over the cells."""
+    blind: bool
+    """Whether B does not see f, and f adds up to 1."""
+
+    @staticmethod
+    def none(n: int) -> Residual:
+        """For an attribute of which only totals are known: there is nothing to see."""
+        return Residual(Dense(np.zeros((1, n))), np.zeros((n, 1)), np.full(n, 1 / n), True)
+
+    @staticmethod
+    def of(factor: Matrix) -> Residual:
+        """What the estimator needs of a factor."""
+        n = factor.shape[1]
+        if factor == Spiked.centred(n) and n > 1:
+            return Residual(factor, None, np.full(n, 1 / n), True)
+        both = inverse(Dense(np.concatenate([factor.dense().astype(float), np.ones((1, n))]))).dense()
+        G, f = both[:, :-1], both[:, -1]
+        scale = sqrt(factor.norm_power(2)) * abs(f).max() + 1
+        blind = abs(factor.apply(f)).max(initial=0) <= _ROUNDING * scale and abs(f.sum() - 1) <= _ROUNDING
+        return Residual(factor, G, f, bool(blind))
+
+    def split(self, gram: Factor) -> tuple[float, float]:
+        """fᵀVf and tr(GᵀVG)."""
+        n = gram.size
+        if self.G is None:
+            even, all_ = gram.total() / n, gram.trace()  # of a pair of different conditions either may be negative
+            left = all_ - even
+            return even / n, left / n**2 if abs(left) > _NOTHING * (abs(all_) + abs(even)) else 0.0
+        product = gram.apply(self.G)
+        left = float(np.sum(self.G * product))
+        scale = float(np.linalg.norm(self.G) * np.linalg.norm(product))
+        return float(self.even @ gram.apply(self.even)), left if abs(left) > _NOTHING * scale else 0.0
+
+    def covers(self, gram: Factor) -> bool:
+        """Whether totals and B together tell everything that V asks."""
+        if self.G is None:
+            return True
+        outside = np.eye(gram.size) - self.G @ self.factor.dense() - self.even[:, None]
+        if abs(outside).max() <= _ROUNDING:
+            return True
+        return float(np.sum(outside * gram.apply(outside))) <= _ROUNDING * max(gram.trace(), 1.0)
+
+    def spread(self, y: Array) -> Array:
+        """G·y."""
+        if self.G is not None:
+            return np.tensordot(self.G, y, 1)
+        n = self.factor.shape[1]
+        deviations: Array = (y - y.mean(axis=0)) / n
+        return deviations
+
+    def row_types(self, matrix: Matrix, masks: Array) -> RowTypes:
+        """Types of the rows of W G for each mask, and W f beside them."""
+        n, terms = matrix.shape[1], len(masks)
+        if self.G is None:
+            one = row_types(matrix, masks)
+            mean = (one.values * one.counts[:, :, None]).sum(axis=1, keepdims=True) / n
+            values = np.concatenate([(one.values - mean) / n, np.broadcast_to(mean, one.values.shape)], axis=2)
+            return RowTypes.of(one.labels, values, one.counts)
+        G = self.G
+        rows = [matrix.apply(mask[:, None] * G) for mask in masks]
+        means = [matrix.apply(mask * self.even)[:, None] for mask in masks]
+        entries = np.stack([*rows, *(np.broadcast_to(mean, rows[0].shape) for mean in means)], axis=2)
+        assert entries.shape[2] == 2 * terms
+        return entry_types(entries)
+
+
+def subsets(axes: Axes) -> Iterator[Axes]:
+    """All subsets, the smaller ones first."""
+    return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))
