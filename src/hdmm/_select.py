@@ -40,12 +40,14 @@ _SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
 ONE: tuple[Operator, ...] = (*_SIMPLE, operators.Explicit())
 SEVERAL: dict[NoiseKind, tuple[Operator, ...]] = {
     "laplace": (*_SIMPLE, baselines.Marginals(), operators.Marginal(), operators.Union(), operators.Kron()),
-    "gaussian": (*_SIMPLE, baselines.Marginals(), operators.Residual(), operators.Union(), operators.Kron()),
+    "gaussian": (operators.Residual(), *_SIMPLE, operators.Union(), operators.Kron()),
 }
 """What is tried where nothing is said, for workloads about one attribute and about several.
 
-Under Gaussian noise residuals are at least as good as marginals.
+Under Gaussian noise residuals are at least as good as marginals, and often proved to be the best there is.
 """
+_SETTLED = 1 + 1e-6
+"""A loss within this ratio of its lower bound leaves nothing to search for."""
 
 
 def select(
@@ -70,7 +72,7 @@ def select(
     effort = Effort(restarts, seed, None if time_limit is None else monotonic() + time_limit)
     search = _Search(encoded, noise, on_progress, seed)
     for operator in chosen:
-        if search.best is not None and effort.over:
+        if search.best is not None and (effort.over or search.settled):
             break
         try:
             search.attempt(operator, replace(effort, beat=search.least_loss))
@@ -101,6 +103,11 @@ class _Search:
         self.least_loss = inf
         self.tried: list[Candidate] = []
         self.refused: TooLargeError | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the best candidate is proved to be as good as any."""
+        return self.bound is not None and self.least_loss <= _SETTLED * self.bound
 
     def attempt(self, operator: Operator, effort: Effort) -> None:
         """Let one operator propose; what is too large to be found or judged is left out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from math import prod, sqrt
 
 import numpy as np
@@ -66,12 +65,13 @@ def _marginal_singular_sum(gram: Gram) -> float | None:
             if pair is None:
                 return None
             pairs[axis] = pair
-        moving = [axis for axis, (rest, _) in pairs.items() if rest != 0]
-        summed = term.coefficient * cells / prod(gram.sizes[axis] for axis in pairs)
-        for count in range(len(moving) + 1):
-            for chosen in combinations(moving, count):
-                value = summed * prod(pair[0] if axis in chosen else pair[1] for axis, pair in pairs.items())
-                eigenvalues[chosen] = eigenvalues.get(chosen, 0.0) + value
+        values: list[tuple[tuple[int, ...], float]] = [((), term.coefficient * cells)]
+        for axis, (rest, constant) in pairs.items():
+            size = gram.sizes[axis]
+            more = [((*chosen, axis), value * rest / size) for chosen, value in values] if rest != 0 else []
+            values = [(chosen, value * constant / size) for chosen, value in values] + more
+        for chosen, value in values:
+            eigenvalues[chosen] = eigenvalues.get(chosen, 0.0) + value
     return sum(prod(gram.sizes[i] - 1.0 for i in chosen) * sqrt(value) for chosen, value in eigenvalues.items())
 
 

@@ -35,12 +35,17 @@ class Problem:
         """For each term and axis the number of the factor."""
         places = {axis: place for place, axis in enumerate(axes)}
         numbers: list[dict[Factor, int]] = [{} for _ in axes]
+        seen: dict[tuple[int, int], int] = {}  # by identity, which is faster where terms share their factors
         self.which[:] = -1
         for row, term in enumerate(gram.terms):
             for axis, factor in term.factors.items():
                 if axis in places:
-                    known = numbers[places[axis]]
-                    self.which[row, places[axis]] = known.setdefault(factor, len(known))
+                    place = places[axis]
+                    number = seen.get((place, id(factor)))
+                    if number is None:
+                        number = numbers[place].setdefault(factor, len(numbers[place]))
+                        seen[place, id(factor)] = number
+                    self.which[row, place] = number
         for size, known, column in zip(self.sizes, numbers, self.which.T, strict=True):
             untouched = column < 0
             if untouched.any():  # there a term is a total

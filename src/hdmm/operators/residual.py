@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import exp, frexp, ldexp, log, prod, sqrt
 from typing import final
 
@@ -68,7 +69,7 @@ class _Base:
     errors: Array
     """Two rows: on totals, and on the rest."""
 
-    @property
+    @cached_property
     def norm(self) -> float:
         """The largest column norm of the factor as it is measured."""
         return sqrt(self.matrix.norm_power(2))
@@ -113,22 +114,15 @@ class _Search:
     def strategy(self, sizes: tuple[int, ...]) -> ResidualStrategy:
         """The blocks with their best weights; sets of which nothing is asked are left out."""
         variances = self._variances()
-        weights = {}
-        for a, number in self.sets.items():
-            if variances[number] > 0:
-                weights[a] = variances[number] ** 0.25 / prod(self._bases[i].norm for i in a)
+        roots = (variances**0.25).tolist()
+        norms, matrices = [base.norm for base in self._bases], [base.matrix for base in self._bases]
+        weights = {a: roots[number] / prod([norms[i] for i in a]) for a, number in self.sets.items() if roots[number]}
         most = max(weights.values())
-        return ResidualStrategy(
-            sizes,
-            tuple(
-                Block(
-                    tuple(self._axes[i] for i in a),
-                    tuple(self._bases[i].matrix for i in a),
-                    _rounded(weights[a] / most),
-                )
-                for a in sorted(weights, key=lambda a: (len(a), a))
-            ),
-        )
+        blocks = [
+            Block(tuple([self._axes[i] for i in a]), tuple([matrices[i] for i in a]), _rounded(weights[a] / most))
+            for a in sorted(weights, key=lambda a: (len(a), a))
+        ]
+        return ResidualStrategy(sizes, tuple(blocks))
 
     def _errors(self, other: tuple[int, Array] | None) -> list[Array]:
         errors = [base.errors for base in self._bases]

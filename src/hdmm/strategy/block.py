@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import final
 
 from hdmm.matrix import Condition, Filtered, Identity, Kron, Matrix, Norm, Number, Total
@@ -42,12 +43,12 @@ class Block:
     @property
     def cells(self) -> int:
         """How many cells must be counted."""
-        return self.matrix.shape[1]
+        return prod(factor.shape[1] for factor in self.factors)
 
     @property
     def queries(self) -> int:
         """How many noisy answers it gives."""
-        return self.matrix.shape[0]
+        return prod(factor.shape[0] for factor in self.factors)
 
     @property
     def integral(self) -> bool:

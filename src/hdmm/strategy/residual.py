@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from math import prod, sqrt
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -81,34 +81,46 @@ class ResidualStrategy(Strategy):
 
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
         """The same for each of several products; products without conditions on equally many attributes at once."""
+        if self._kept.get("products") is not products:  # the same ones are asked for at several noises
+            self._kept["products"], self._kept["tables"] = products, list(self._tables(products))
         errors = np.zeros(len(products))
         variances = np.array([*noise, 0.0])  # the last one for sets of which nothing is asked
-        alike: dict[int, list[int]] = {}
-        for number, product in enumerate(products):
-            if product.condition is None:
-                alike.setdefault(len(product.axes), []).append(number)
-            else:
-                errors[number] = self.squared_error(product, noise)
-        for width, numbers in alike.items():
-            pairs = np.array([[self._split(a, g) for a, g in products[n].grams.items()] for n in numbers])
-            pairs = pairs.reshape(len(numbers), width, 2)
-            places = np.array([[self._places.get(a, -1) for a in subsets(products[n].axes)] for n in numbers])
+        for numbers, pairs, places in self._kept["tables"]:
+            width = pairs.shape[1]
             for column, subset in enumerate(subsets(tuple(range(width)))):
                 part = variances[places[:, column]]
                 for j in range(width):
                     part = part * pairs[:, j, int(j in subset)]
                 errors[numbers] += part
+        for number, product in enumerate(products):
+            if product.condition is not None:
+                errors[number] = self.squared_error(product, noise)
         return errors
 
-    def _split(self, axis: int, gram: Factor) -> tuple[float, float]:
-        key = (axis, gram)
-        if key not in self._splits:
-            self._splits[key] = self._parts[axis].split(gram)
-        return self._splits[key]
+    def _tables(self, products: Sequence[EncodedProduct]) -> Iterator[tuple[list[int], Array, Array]]:
+        """Products on equally many attributes: fᵀVf and tr(GᵀVG) on each attribute, and the block of each subset."""
+        alike: dict[int, list[int]] = {}
+        for number, product in enumerate(products):
+            if product.condition is None:
+                alike.setdefault(len(product.axes), []).append(number)
+        for width, numbers in alike.items():
+            pairs = np.array([[self._split(a, g) for a, g in products[n].grams.items()] for n in numbers])
+            places = np.array([[self._places.get(a, -1) for a in subsets(products[n].axes)] for n in numbers])
+            yield numbers, pairs.reshape(len(numbers), width, 2), places
 
     @cached_property
-    def _splits(self) -> dict[tuple[int, Factor], tuple[float, float]]:
+    def _kept(self) -> dict[str, Any]:
         return {}
+
+    def _split(self, axis: int, gram: Factor) -> tuple[float, float]:
+        known = self._splits.get((axis, id(gram)))
+        if known is None:
+            known = self._splits[axis, id(gram)] = (gram, self._parts[axis].split(gram))
+        return known[1]
+
+    @cached_property
+    def _splits(self) -> dict[tuple[int, int], tuple[Factor, tuple[float, float]]]:
+        return {}  # by identity, which is faster; the Gram is kept so that no other one takes its place
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         """Types of the entries of W G, one for each term, and beside them those of W f, the same all along a row."""
