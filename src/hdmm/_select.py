@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import inf, prod, sqrt
 from time import monotonic, perf_counter
 from typing import final, get_args
 
@@ -12,9 +12,12 @@ from hdmm import baselines, operators
 from hdmm._plan import REFERENCE, Candidate, Plan, rmse
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError, WorkloadError
+from hdmm.matrix import Norm
+from hdmm.matrix.factors import DenseGram
 from hdmm.memory import check_memory
 from hdmm.operators.base import Operator, loss
 from hdmm.operators.descent import Effort
+from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
@@ -39,13 +42,22 @@ class Progress:
 _SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
 ONE: tuple[Operator, ...] = (*_SIMPLE, operators.Explicit())
 SEVERAL: dict[NoiseKind, tuple[Operator, ...]] = {
-    "laplace": (*_SIMPLE, baselines.Marginals(), operators.Marginal(), operators.Union(), operators.Kron()),
+    "laplace": (
+        *_SIMPLE,
+        baselines.Marginals(),
+        operators.Marginal(),
+        operators.MarginalPlus(),
+        operators.Union(),
+        operators.Kron(),
+    ),
     "gaussian": (operators.Residual(), *_SIMPLE, operators.Union(), operators.Kron()),
 }
 """What is tried where nothing is said, for workloads about one attribute and about several.
 
 Under Gaussian noise residuals are at least as good as marginals, and often proved to be the best there is.
 """
+_DENSE = 512
+"""The most cells for which the dual over all of them is solved."""
 _SETTLED = 1 + 1e-6
 """A loss within this ratio of its lower bound leaves nothing to search for."""
 
@@ -97,7 +109,7 @@ class _Search:
         self._norm = NORM[noise]
         self._on_progress = on_progress
         self._seed = seed
-        self.bound = svd_bound(encoded.compact.gram())
+        self.bound = _bound(encoded, self._norm)
         self.best: tuple[Strategy, str] | None = None
         self._least = inf
         self.least_loss = inf
@@ -150,6 +162,19 @@ class _Search:
     def _measurable(self, strategy: Strategy) -> Strategy | None:
         """Laplace noise is added to integers: the strategy's queries become integers, at next to no loss."""
         return integral(strategy, self._encoded) if self._noise == "laplace" else strategy
+
+
+def _bound(encoded: Encoded, norm: Norm) -> float | None:
+    """The best lower bound on every strategy's loss that is known without a strategy.
+
+    Under Gaussian noise the dual of the problem over all cells is solved where they are few.
+    """
+    gram = encoded.compact.gram()
+    bound = svd_bound(gram)
+    if norm == 2 and len(gram.terms) > 1 and prod(gram.sizes) <= _DENSE:
+        dual = opt0_gaussian(DenseGram(gram.dense())).bound
+        return dual if bound is None else max(bound, dual or 0.0)
+    return bound
 
 
 def _checked(

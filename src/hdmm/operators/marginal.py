@@ -5,7 +5,7 @@ Under Gaussian noise the problem is convex in the squared weights and is solved;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp
@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.matrix import Identity, Norm
+from hdmm.matrix import Identity, Matrix, Norm
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.convex import convex
 from hdmm.operators.demand import demand_of
@@ -44,7 +44,15 @@ class Marginal(Operator):
             return None
         restarts = effort.restarts if self.restarts is None else self.restarts
         found = convex(demand, effort) if norm == 2 else search(demand, effort, restarts)
-        return Proposal(MarginalStrategy(workload.sizes, tuple(_blocks(workload, axes, _needed(found, norm)))))
+        return Proposal(strategy(workload, axes, found, norm, {}))
+
+
+def strategy(
+    workload: Encoded, axes: Sequence[int], found: Weighted, norm: Norm, bases: Mapping[int, Matrix]
+) -> MarginalStrategy:
+    """The weighted marginals as a strategy, over the given bases of some attributes."""
+    blocks = _blocks(workload, axes, _needed(found, norm), bases)
+    return MarginalStrategy(workload.sizes, tuple(blocks))
 
 
 def _needed(found: Weighted, norm: Norm) -> list[tuple[int, float]]:
@@ -61,7 +69,9 @@ def _needed(found: Weighted, norm: Norm) -> list[tuple[int, float]]:
     return list(zip(found.marginals.sets[kept].tolist(), found.weights[kept].tolist(), strict=True))
 
 
-def _blocks(workload: Encoded, axes: Sequence[int], chosen: Sequence[tuple[int, float]]) -> Iterator[Block]:
+def _blocks(
+    workload: Encoded, axes: Sequence[int], chosen: Sequence[tuple[int, float]], bases: Mapping[int, Matrix]
+) -> Iterator[Block]:
     """The marginals as blocks, small ones first. Attributes of size 1 are in one block that a product needs."""
     weights = {tuple(axis for place, axis in enumerate(axes) if one >> place & 1): weight for one, weight in chosen}
     sets = sorted(weights, key=lambda own: (len(own), own))
@@ -74,7 +84,7 @@ def _blocks(workload: Encoded, axes: Sequence[int], chosen: Sequence[tuple[int, 
     most = max(weights.values())
     for own in sets:
         joined = tuple(sorted({*own, *single[own]}))
-        factors = tuple(Identity(workload.sizes[axis]) for axis in joined)
+        factors = tuple(bases[axis] if axis in bases else Identity(workload.sizes[axis]) for axis in joined)
         yield Block(joined, factors, _rounded(weights[own] / most))
 
 

@@ -9,7 +9,6 @@ Weighted Fourier Factorizations, 2025.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,9 +23,8 @@ from hdmm.operators.alike import alike, among, spread
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort, least
 from hdmm.operators.gaussian import opt0_gaussian
-from hdmm.operators.problem import Problem
+from hdmm.operators.subsets import Subsets
 from hdmm.strategy import Block, ResidualStrategy
-from hdmm.strategy.residual import subsets
 from hdmm.workload import Encoded
 
 _WIDEST, _MOST = 14, 1 << 20
@@ -80,19 +78,8 @@ class _Search:
     """The sets of attributes that occur, and the bases of the attributes, improved one after the other."""
 
     def __init__(self, gram: Gram) -> None:
-        self._axes = [axis for axis, size in enumerate(gram.sizes) if size > 1]
-        self._problem = Problem(gram, self._axes)
-        place = {axis: i for i, axis in enumerate(self._axes)}
-        self.sets: dict[tuple[int, ...], int] = {}
-        """The number of every set of places that occurs."""
-        self._groups: list[_Group] = []
-        touched = [tuple(place[axis] for axis in sorted(term.factors) if axis in place) for term in gram.terms]
-        for width in sorted({len(places) for places in touched}):
-            rows = [row for row, places in enumerate(touched) if len(places) == width]
-            index = [[self.sets.setdefault(a, len(self.sets)) for a in subsets(touched[row])] for row in rows]
-            places = np.array([touched[row] for row in rows], np.int64).reshape(len(rows), width)
-            which = self._problem.which[np.array(rows)[:, None], places]
-            self._groups.append(_Group(places, which, self._problem.coefficients[rows], np.array(index)))
+        self._subsets = Subsets(gram)
+        self._axes, self._problem, self.sets = self._subsets.axes, self._subsets.problem, self._subsets.sets
         self._bases = [self._start(i) for i in range(len(self._axes))]
 
     def run(self, effort: Effort) -> None:
@@ -132,12 +119,7 @@ class _Search:
 
     def _variances(self, other: tuple[int, Array] | None = None) -> Array:
         """v_a for every set."""
-        errors = self._errors(other)
-        total = np.zeros(len(self.sets))
-        for group in self._groups:
-            group.add(total, errors)
-        floor = 1e-14 * total.max()
-        return np.where(total > floor, total, 0.0)
+        return self._subsets.asked(self._errors(other))
 
     def _start(self, i: int) -> _Base:
         """Deviations from the mean."""
@@ -154,11 +136,8 @@ class _Search:
         if n > _LARGEST:
             return
         variances = self._variances()
-        slopes = np.zeros(len(self._problem.factors[i]))
         weights = np.divide(1, np.sqrt(variances), out=np.zeros(len(variances)), where=variances > 0)
-        for group in self._groups:
-            group.add_slopes(slopes, i, weights, self._errors(None))
-        entries = self._problem.added(slopes, i)
+        entries = self._problem.added(self._subsets.slopes(i, weights, self._errors(None)), i)
         scale = float(np.trace(entries)) / n
         if not scale > 0:
             return
@@ -194,55 +173,6 @@ class _Search:
             V = entries[np.ix_(first, first)]
             both.append((float(G[:, -1] @ V @ G[:, -1]), float(np.sum(G[:, :-1] * (V @ G[:, :-1])))))
         return _Base(Dense(spread(B, which)), np.array(both).T)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """Terms of the workload's Gram on equally many attributes."""
-
-    places: Array
-    which: Array
-    coefficients: Array
-    sets: Array
-    """For every term the number of each subset of its places, the smaller ones first."""
-
-    @property
-    def _subsets(self) -> Sequence[tuple[int, ...]]:
-        return list(subsets(tuple(range(self.places.shape[1]))))
-
-    def add(self, total: Array, errors: Sequence[Array]) -> None:
-        """Add c ∏_{i∈a} tr(K_iV_i) ∏_{i∉a} f_iᵀV_if_i to every set's v_a."""
-        values = self._values(errors)
-        for column, subset in enumerate(self._subsets):
-            product = self.coefficients.copy()
-            for j, pair in enumerate(values):
-                product *= pair[int(j in subset)]
-            total += np.bincount(self.sets[:, column], weights=product, minlength=len(total))
-
-    def add_slopes(self, slopes: Array, i: int, weights: Array, errors: Sequence[Array]) -> None:
-        """Add ∂(Σ_a weight·v_a)/∂tr(K_iV) to every factor V of attribute i."""
-        values = self._values(errors)
-        for own in range(self.places.shape[1]):
-            here = self.places[:, own] == i
-            if not here.any():
-                continue
-            for column, subset in enumerate(self._subsets):
-                if own in subset:
-                    product = self.coefficients * weights[self.sets[:, column]]
-                    for j, pair in enumerate(values):
-                        if j != own:
-                            product *= pair[int(j in subset)]
-                    slopes += np.bincount(self.which[here, own], weights=product[here], minlength=len(slopes))
-
-    def _values(self, errors: Sequence[Array]) -> list[Array]:
-        """For each position the errors on totals and on the rest, term by term."""
-        width = max((error.shape[1] for error in errors), default=0)
-        table = np.zeros((len(errors), 2, width))
-        for i, error in enumerate(errors):
-            table[i, :, : error.shape[1]] = error
-        columns = zip(self.places.T, self.which.T, strict=True)
-        return [table[place, :, which].T for place, which in columns]
 
 
 def _rounded(weight: float) -> Fraction:
