@@ -2,8 +2,6 @@
 
 from contextlib import contextmanager
 
-import pytest
-
 import hdmm
 from hdmm import demo
 
@@ -13,22 +11,15 @@ def no_bar(text: str):
     yield lambda fraction: None
 
 
-@pytest.fixture
-def told(tmp_path, monkeypatch) -> str:
+def test_it_tells_the_error_and_what_it_keeps_reads_back(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "PEOPLE", 2000)
     monkeypatch.setattr(demo.write_people, "__defaults__", (2000,))
     lines: list[str] = []
-    demo.run(hdmm.Budget(epsilon="1"), tmp_path / "kept", lines.append, lambda progress: None, no_bar)
-    return "\n".join(lines)
-
-
-def test_it_tells_the_predicted_and_the_observed_error(told):
+    kept = tmp_path / "kept"
+    demo.run(hdmm.Budget(epsilon="1"), kept, lines.append, lambda progress: None, no_bar)
+    told = "\n".join(lines)
     assert "predicted RMSE" in told
     assert "observed" in told
-
-
-def test_what_it_keeps_reads_back(told, tmp_path):
-    kept = tmp_path / "kept"
     spec = hdmm.Spec.load(kept / "spec.yaml")
     assert spec.workload == demo.demo_workload()
     assert hdmm.Plan.load(kept / "people.plan").workload == spec.workload

@@ -85,7 +85,7 @@ def power_sums(strategy: Strategy, product: EncodedProduct, noise: list[float], 
 @pytest.mark.parametrize("kind", ["laplace", "normal"])
 def test_the_variance_of_every_answer_is_the_one_predicted(strategy: Strategy, workload: Workload, kind: str):
     """Monte Carlo: with noise of the given variances, each answer scatters by the variance of its coefficients."""
-    noise, runs = noise_of(strategy), 1500
+    noise, runs = noise_of(strategy), 400
     draw = getattr(np.random.default_rng(3), kind)
     scale = np.sqrt(noise) / (sqrt(2) if kind == "laplace" else 1)
     squares = {product: np.zeros(product.queries) for product in workload.encoded.products}

@@ -29,15 +29,15 @@ from hdmm.workload import Encoded
 
 _MOST = 1 << 400
 """The most cells: the errors of more would overflow."""
-_FEW, _ROUNDS = 3, 25
+_FEWEST, _FEW, _ROUNDS = 2, 3, 25
 _ENOUGH = 1e-5
 """A round that improves the loss by less than this ratio is the last."""
 _KEPT = 2
 """How many of the starts go on after the first rounds."""
 _FAR = 2.0
 """How much larger than the loss to beat a loss may be for the search to go on."""
-_QUICK, _ITERATIONS = 60, 500
-"""Steps of a descent on one attribute, in the first rounds and then."""
+_QUICKEST, _QUICK, _ITERATIONS = 30, 60, 500
+"""Steps of a descent on one attribute: for a rough answer, in the first rounds, and then."""
 _LIGHT = 1e-3
 _RATIO = 16
 """Cells of an attribute for each extra query (MATH §1)."""
@@ -95,7 +95,7 @@ def solve(
         return _independent(problem, norm, effort, p, alone)
     starts = 1 + (effort.restarts if restarts is None else restarts)
     if effort.quick:
-        return _Descent(problem, norm, effort, p, 0).run(_FEW, _QUICK).solved()
+        return _Descent(problem, norm, effort, p, 0).run(_FEWEST, _QUICKEST).solved()
     tried: list[_Descent] = []
     for start in range(max(starts, len(_HEAVY))):
         if tried and effort.over:
@@ -117,7 +117,7 @@ def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, al
     bounds: list[float | None] = []
     for place in range(len(problem.axes)):
         gram = problem.surrogate(errors, place)  # on one attribute the whole Gram, otherwise this attribute's alone
-        iterations = _QUICK if effort.quick else _ITERATIONS
+        iterations = _QUICKEST if effort.quick else _ITERATIONS
         solution = _opt0(gram, norm, effort, p, Identity(gram.size), iterations, alone=alone)
         factors.append(solution.matrix)
         bounds.append(solution.bound)
