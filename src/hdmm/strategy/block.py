@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import prod
 from typing import final
 
@@ -27,7 +28,7 @@ class Block:
     condition: Condition | None = None
 
     def __post_init__(self) -> None:
-        if len(self.axes) != len(self.factors) or list(self.axes) != sorted(set(self.axes)):
+        if len(self.axes) != len(self.factors) or any(one >= other for one, other in pairwise(self.axes)):
             raise ValueError("a block has one factor for each of its axes, in order")
         if self.weight <= 0:
             raise ValueError("a block's weight is positive")

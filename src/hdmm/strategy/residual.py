@@ -104,9 +104,10 @@ class ResidualStrategy(Strategy):
             if product.condition is None:
                 alike.setdefault(len(product.axes), []).append(number)
         for width, numbers in alike.items():
-            pairs = np.array([[self._split(a, g) for a, g in products[n].grams.items()] for n in numbers])
-            places = np.array([[self._places.get(a, -1) for a in subsets(products[n].axes)] for n in numbers])
-            yield numbers, pairs.reshape(len(numbers), width, 2), places
+            split = (self._split(axis, gram) for n in numbers for axis, gram in products[n].grams.items())
+            pairs = np.fromiter(chain.from_iterable(split), float)
+            places = np.fromiter((self._places.get(a, -1) for n in numbers for a in subsets(products[n].axes)), int)
+            yield numbers, pairs.reshape(len(numbers), width, 2), places.reshape(len(numbers), -1)
 
     @cached_property
     def _kept(self) -> dict[str, Any]:
