@@ -63,6 +63,14 @@ def test_the_squared_error_is_the_sum_of_all_variances(strategy: Strategy, workl
         assert strategy.squared_error(product, noise) == pytest.approx((estimator**2 @ variances).sum())
 
 
+def test_the_errors_follow_the_noise_even_if_its_list_is_changed(strategy: Strategy, workload: Workload):
+    noise, products = noise_of(strategy), workload.encoded.products
+    before = strategy.squared_errors(products, noise)
+    np.testing.assert_allclose(before, [strategy.squared_error(product, noise) for product in products])
+    noise[:] = [3 * one for one in noise]
+    np.testing.assert_allclose(strategy.squared_errors(products, noise), 3 * before)
+
+
 @pytest.mark.parametrize("power", [2, 4, 6])
 def test_the_coefficients_of_every_answer_are_its_row_of_the_estimator(strategy: Strategy, workload: Workload, power):
     noise = noise_of(strategy)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import frexp
 from typing import final
 
 import numpy as np
@@ -20,13 +18,12 @@ from hdmm.operators.demand import demand_of
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.hopping import search
 from hdmm.operators.lattice import Weighted
+from hdmm.operators.weights import dyadic
 from hdmm.strategy import Block, MarginalStrategy
 from hdmm.workload import Encoded
 
 _NEGLIGIBLE = 1e-7
 """How much worse the loss may become by leaving out marginals of small weight."""
-_BITS = 16
-"""Significant bits of a weight."""
 
 
 @final
@@ -85,9 +82,4 @@ def _blocks(
     for own in sets:
         joined = tuple(sorted({*own, *single[own]}))
         factors = tuple(bases[axis] if axis in bases else Identity(workload.sizes[axis]) for axis in joined)
-        yield Block(joined, factors, _rounded(weights[own] / most))
-
-
-def _rounded(weight: float) -> Fraction:
-    mantissa, exponent = frexp(weight)
-    return Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
+        yield Block(joined, factors, dyadic(weights[own] / most))

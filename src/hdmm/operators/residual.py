@@ -10,9 +10,8 @@ Weighted Fourier Factorizations, 2025.)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from math import exp, frexp, ldexp, log, prod, sqrt
+from math import exp, log, prod, sqrt
 from typing import final
 
 import numpy as np
@@ -24,6 +23,7 @@ from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort, least
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.subsets import Subsets
+from hdmm.operators.weights import dyadic
 from hdmm.strategy import Block, ResidualStrategy
 from hdmm.workload import Encoded
 
@@ -35,8 +35,6 @@ _ROUNDS, _ENOUGH = 20, 1e-6
 """A round that improves the loss by less than this ratio is the last."""
 _LIGHT, _HEAVY = log(1e-6), log(1e6)
 """λ between these, relative to the weight of V̂."""
-_BITS = 20
-"""Significant bits of a weight."""
 
 
 @final
@@ -106,7 +104,7 @@ class _Search:
         weights = {a: roots[number] / prod([norms[i] for i in a]) for a, number in self.sets.items() if roots[number]}
         most = max(weights.values())
         blocks = [
-            Block(tuple([self._axes[i] for i in a]), tuple([matrices[i] for i in a]), _rounded(weights[a] / most))
+            Block(tuple([self._axes[i] for i in a]), tuple([matrices[i] for i in a]), dyadic(weights[a] / most))
             for a in sorted(weights, key=lambda a: (len(a), a))
         ]
         return ResidualStrategy(sizes, tuple(blocks))
@@ -173,8 +171,3 @@ class _Search:
             V = entries[np.ix_(first, first)]
             both.append((float(G[:, -1] @ V @ G[:, -1]), float(np.sum(G[:, :-1] * (V @ G[:, :-1])))))
         return _Base(Dense(spread(B, which)), np.array(both).T)
-
-
-def _rounded(weight: float) -> Fraction:
-    mantissa, exponent = frexp(weight)
-    return Fraction(ldexp(round(mantissa * 2**_BITS), exponent - _BITS))

@@ -24,6 +24,7 @@ from hdmm.operators.base import Operator, Proposal, loss
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.kron import Solved, solve
 from hdmm.operators.problem import Problem
+from hdmm.operators.weights import dyadic
 from hdmm.strategy import Block, MarginalStrategy, Strategy, UnionStrategy
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -103,7 +104,7 @@ class _Split:
         power = 1 / 3 if self._norm == 1 else 1 / 4
         weights = np.array([one.loss for one in solved]) ** power
         blocks = [
-            Block(_axes(group), tuple(one.factors), _fraction(weight / weights.max()))
+            Block(_axes(group), tuple(one.factors), dyadic(weight / weights.max()))
             for group, one, weight in zip(partition, solved, weights, strict=True)
         ]
         local: Strategy = UnionStrategy(self._workload.sizes, tuple(blocks))
@@ -182,8 +183,3 @@ def _named(workload: Encoded, groups: Sequence[Sequence[str]]) -> list[Group]:
             raise WorkloadError(f"groups: product {name!r} is in two groups; list it once")
     chosen = [tuple(products[name] for name in names) for names in groups if names]
     return chosen + [(product,) for name, product in products.items() if name not in listed]
-
-
-def _fraction(weight: float) -> Fraction:
-    """A weight in (0, 1], to twelve bits beyond its leading one."""
-    return Fraction(max(round(weight * 2**20), 1), 2**20)

@@ -168,6 +168,6 @@ class Strategy(ABC):
 def loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:
     """The weighted total squared error at unit noise, ‖A‖²·‖WA⁺‖²_F (paper, prop:error)."""
     squared = float(sensitivity(strategy.blocks, norm)) ** (2 / norm)
-    noise = [squared / float(block.weight) ** 2 for block in strategy.blocks]
+    noise = tuple(squared / float(block.weight) ** 2 for block in strategy.blocks)
     squares = np.array([float(product.weight) ** 2 for product in workload.products])
     return float(squares @ strategy.squared_errors(workload.products, noise))

@@ -33,7 +33,7 @@ Axes = tuple[int, ...]
 class MarginalStrategy(Strategy):
     """Marginals as blocks; any product whose attributes lie within one of them can be answered."""
 
-    _known: dict[str, tuple[Noise, dict[Axes, float]]] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[str, tuple[tuple[float, ...], dict[Axes, float]]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         factors: dict[int, Matrix] = {}
@@ -157,10 +157,11 @@ class MarginalStrategy(Strategy):
 
     def _precisions(self, noise: Noise) -> dict[Axes, float]:
         """g_b for every residual: what all its readings together know."""
+        key = tuple(noise)  # a tuple is itself, and found again without being compared entry by entry
         known = self._known.get("last")
-        if known is None or known[0] is not noise:  # one noise is asked for at a time
-            weights = [1 / (v * self._kappa(block.axes)) for v, block in zip(noise, self.blocks, strict=True)]
-            known = (noise, {b: sum(weights[index] for index in holders) for b, holders in self._above.items()})
+        if known is None or (known[0] is not key and known[0] != key):  # one noise is asked for at a time
+            weights = [1 / (v * self._kappa(block.axes)) for v, block in zip(key, self.blocks, strict=True)]
+            known = (key, {b: sum(weights[index] for index in holders) for b, holders in self._above.items()})
             self._known["last"] = known
         return known[1]
 

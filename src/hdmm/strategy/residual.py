@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from math import prod, sqrt
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -81,11 +81,9 @@ class ResidualStrategy(Strategy):
 
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
         """The same for each of several products; products without conditions on equally many attributes at once."""
-        if self._kept.get("products") is not products:  # the same ones are asked for at several noises
-            self._kept["products"], self._kept["tables"] = products, list(self._tables(products))
         errors = np.zeros(len(products))
         variances = np.array([*noise, 0.0])  # the last one for sets of which nothing is asked
-        for numbers, pairs, places in self._kept["tables"]:
+        for numbers, pairs, places in self._tables(products):
             width = pairs.shape[1]
             for column, subset in enumerate(subsets(tuple(range(width)))):
                 part = variances[places[:, column]]
@@ -108,10 +106,6 @@ class ResidualStrategy(Strategy):
             pairs = np.fromiter(chain.from_iterable(split), float)
             places = np.fromiter((self._places.get(a, -1) for n in numbers for a in subsets(products[n].axes)), int)
             yield numbers, pairs.reshape(len(numbers), width, 2), places.reshape(len(numbers), -1)
-
-    @cached_property
-    def _kept(self) -> dict[str, Any]:
-        return {}
 
     def _split(self, axis: int, gram: Factor) -> tuple[float, float]:
         known = self._splits.get((axis, id(gram)))
