@@ -22,7 +22,7 @@ from hdmm.operators.descent import Effort
 from hdmm.operators.lattice import All, Some, Weighted, own, settle
 from hdmm.operators.marginal import Marginal
 from hdmm.paper import census, workloads
-from hdmm.paper.check import tables
+from hdmm.paper.check import WORKLOADS, tables
 from hdmm.schema import Schema
 from hdmm.strategy import MarginalStrategy
 from hdmm.workload import AllRange, Encoded, Identity, Prefix, Total, Where, Workload
@@ -33,16 +33,6 @@ MIXED = WORKLOAD.encoded
 """Prefixes, ranges, reals, conditions across attributes, weights."""
 SIGMA = 4.224678889
 WEIGHTS = arrays(float, 8, elements=st.sampled_from([0.0, 0.2, 0.5, 1.0, 3.0]))
-PAPER = {
-    ("Census (5D)", "SF1"): census.sf1,
-    ("Census (5D)", "SF1+"): census.sf1_plus,
-    ("CPS (5D)", "All Marginals"): workloads.cps_marginals,
-    ("CPS (5D)", "All Prefix-Marginals"): workloads.cps_prefix,
-    ("Adult (14D)", "<= 3D Marginals"): workloads.adult_marginals,
-    ("Adult (14D)", "2D Prefix-Marginals"): workloads.adult_prefix,
-    ("Loans (12D)", "Small Marginals"): workloads.loans_small,
-    ("Loans (12D)", "Small Prefix-Marginals"): workloads.loans_small_prefix,
-}
 
 
 def demand(encoded: Encoded) -> Demand:
@@ -60,7 +50,7 @@ def planned(encoded: Encoded, norm, effort: Effort = QUICK) -> MarginalStrategy:
 
 @cache
 def rmse(table: str, place: tuple[str, str]) -> float:
-    encoded = PAPER[place]().encoded
+    encoded = WORKLOADS[place]().encoded
     norm, variance = (1, 2.0) if table == "table_hd1_laplace" else (2, SIGMA**2)
     # One restart is enough for all but SF1, whose few marginals have many local optima.
     strategy = planned(encoded, norm, Effort() if place[1] == "SF1" else QUICK)
@@ -170,7 +160,7 @@ def test_thm_optsvdbmarg_where_it_is_real_the_closed_form_is_optimal():
     assert found.error == pytest.approx(svd_bound(encoded.gram()), rel=1e-9)
 
 
-@pytest.mark.parametrize("place", PAPER, ids=" ".join)
+@pytest.mark.parametrize("place", WORKLOADS, ids=" ".join)
 @pytest.mark.parametrize("table", ["table_hd1_laplace", "table_hd2_gaussian"])
 def test_tables_it_is_no_worse_than_the_paper(table, place):
     (printed,) = (row["OPT_M"] for row in tables()[table] if (row["dataset"], row["workload"]) == place)

@@ -21,7 +21,7 @@ from hdmm.privacy.calibrate import gaussian_sigma
 from hdmm.workload import Encoded, Workload
 
 _LAPLACE, _GAUSSIAN = ("table_opt01_laplace_1d", "table_hd1_laplace"), ("table_opt02_gaussian_1d", "table_hd2_gaussian")
-_WORKLOADS: dict[tuple[str, str], Callable[[], Workload]] = {
+WORKLOADS: dict[tuple[str, str], Callable[[], Workload]] = {
     ("Census (5D)", "SF1"): census.sf1,
     ("Census (5D)", "SF1+"): census.sf1_plus,
     ("CPS (5D)", "All Marginals"): workloads.cps_marginals,
@@ -31,6 +31,7 @@ _WORKLOADS: dict[tuple[str, str], Callable[[], Workload]] = {
     ("Loans (12D)", "Small Marginals"): workloads.loans_small,
     ("Loans (12D)", "Small Prefix-Marginals"): workloads.loans_small_prefix,
 }
+"""The workloads on several attributes, by the names of the paper's tables."""
 _OFF = {
     ("hd2_gaussian", "Census (5D) SF1", "Identity"): "with the paper's own 97.08 for SF1+ it is at most 69.32",
     ("hd2_gaussian", "Loans (12D) Small Marginals", "Baseline"): "σ·√188 = 57.926, which the paper cut off",
@@ -164,7 +165,7 @@ def _encoded(dataset: str | None, workload: str, domain: int | None) -> tuple[st
     if dataset is None:
         assert domain is not None
         return f"{workload} {domain}", workloads.one_d(cast(workloads.OneD, workload), domain).encoded
-    return f"{dataset} {workload}", _WORKLOADS[dataset, workload]().encoded
+    return f"{dataset} {workload}", WORKLOADS[dataset, workload]().encoded
 
 
 def _rmse(encoded: Encoded, variance: float, squared: float) -> float:
