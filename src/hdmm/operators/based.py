@@ -27,6 +27,7 @@ from hdmm.operators.laplace import opt0_laplace
 from hdmm.operators.lattice import Some, Weighted, settle
 from hdmm.operators.marginal import strategy
 from hdmm.operators.subsets import Subsets
+from hdmm.operators.threads import one_thread
 from hdmm.workload import Encoded
 
 _LARGEST = 2048
@@ -57,7 +58,8 @@ class MarginalPlus(Operator):
         bases = _Bases(Subsets(gram), norm, effort)
         if not bases.searched or np.prod([float(gram.sizes[axis]) for axis in bases.subsets.axes]) > LARGEST:
             return None
-        bases.run()
+        with one_thread():
+            bases.run()
         restarts = effort.restarts if self.restarts is None else self.restarts
         demand = bases.demand()
         found = convex(demand, effort) if norm == 2 else search(demand, effort, restarts)

@@ -8,6 +8,7 @@ workload; there X is scaled until no column exceeds 1, and what each lacks is fi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import final
 
@@ -17,16 +18,24 @@ from hdmm.matrix import Array, Dense
 from hdmm.operators.base import Solution
 from hdmm.operators.descent import Effort
 from hdmm.operators.dual import Relaxation
+from hdmm.operators.threads import one_thread
 
 _EPS = float(np.finfo(float).eps)
 _ROOM = 1e-5
 """The least that each cell's own query gets where V is singular: it keeps X well-conditioned, at this cost in error."""
+_SMALL = 512
+"""Up to as many cells more than one thread would not help."""
 _PATIENCE = 20
 """The most iterations in a row that do not bring the gap down by a hundredth."""
 
 
 def solve(V: Array, start: Array | None, tolerance: float, iterations: int, effort: Effort | None) -> Solution:
     """A strategy for a Gram with a positive diagonal, as soon as its gap is within the tolerance."""
+    with one_thread() if len(V) <= _SMALL else nullcontext():
+        return _solve(V, start, tolerance, iterations, effort)
+
+
+def _solve(V: Array, start: Array | None, tolerance: float, iterations: int, effort: Effort | None) -> Solution:
     blocks = _blocks(V)
     count = 1 / blocks[0].share
     weights = np.sqrt(np.diagonal(V)) if start is None else start

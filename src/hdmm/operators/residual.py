@@ -23,6 +23,7 @@ from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort, least
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.subsets import Subsets
+from hdmm.operators.threads import one_thread
 from hdmm.operators.weights import dyadic
 from hdmm.strategy import Block, ResidualStrategy
 from hdmm.workload import Encoded
@@ -52,7 +53,8 @@ class Residual(Operator):
         search = _Search(gram)
         if len(search.sets) > _MOST:
             return None
-        search.run(effort)
+        with one_thread():
+            search.run(effort)
         return Proposal(search.strategy(workload.sizes))
 
 
