@@ -11,6 +11,7 @@ from hdmm.operators.base import loss
 from hdmm.operators.descent import Effort
 from hdmm.paper import workloads
 from hdmm.strategy import MarginalStrategy
+from tests.contract.zoo import dense_blocks
 
 SCHEMA = hdmm.Schema(a=range(3), b=range(4), c=range(17), d=range(1))
 MIXED = (
@@ -27,14 +28,8 @@ def test_the_loss_is_that_of_least_squares_written_out(norm):
     encoded = MIXED.encoded
     strategy = operators.MarginalPlus().propose(encoded, norm, Effort(restarts=1)).strategy
     assert isinstance(strategy, MarginalStrategy)
-    blocks = []
-    for block in strategy.blocks:
-        rows = np.ones((1, 1))
-        for axis, size in enumerate(encoded.sizes):
-            own = axis in block.axes
-            rows = np.kron(rows, block.factors[block.axes.index(axis)].dense() if own else np.ones((1, size)))
-        blocks.append(float(block.weight) * rows)
-    A = np.vstack(blocks)
+    blocks = zip(strategy.blocks, dense_blocks(strategy, encoded), strict=True)
+    A = np.vstack([float(block.weight) * rows for block, rows in blocks])
     W = np.vstack([float(product.weight) * encoded.of(product).dense() for product in encoded.products])
     inverse = np.linalg.pinv(A, rcond=1e-12)
     np.testing.assert_allclose(W @ inverse @ A, W, atol=1e-6)

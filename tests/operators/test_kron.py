@@ -14,6 +14,7 @@ from hdmm.operators.even import Even
 from hdmm.operators.problem import Problem
 from hdmm.strategy import MarginalStrategy, UnionStrategy
 from hdmm.strategy.integer import integral, round_columns
+from tests.contract.zoo import dense_blocks
 
 EXAMPLE = hdmm.marginals(hdmm.Schema(a=range(2), b=range(5), c=range(50), d=range(100)), k=2).encoded
 SMALL = hdmm.Schema(a=range(3), b=range(4), c=range(12))
@@ -49,7 +50,7 @@ def test_the_loss_is_that_of_the_dense_strategy(operator, norm):
     """Local least squares per product where the strategy is a union, global least squares otherwise."""
     encoded = MIXED.encoded
     strategy = operator.propose(encoded, norm, EFFORT).strategy
-    full = [_full(block, encoded.sizes) for block in strategy.blocks]
+    full = dense_blocks(strategy, encoded)
     sizes = [float(block.weight) for block in strategy.blocks]
     stacked = np.vstack([weight * rows for weight, rows in zip(sizes, full, strict=True)])
     squared = (abs(stacked) ** norm).sum(axis=0).max() ** (2 / norm)
@@ -63,14 +64,6 @@ def test_the_loss_is_that_of_the_dense_strategy(operator, norm):
             estimator = rows @ np.linalg.pinv(stacked)
         total += float(product.weight) ** 2 * squared * (estimator**2).sum()
     assert loss(strategy, encoded, norm) == pytest.approx(total, rel=1e-6)
-
-
-def _full(block, sizes):
-    rows = np.ones((1, 1))
-    for axis, size in enumerate(sizes):
-        factor = block.factors[block.axes.index(axis)].dense() if axis in block.axes else np.ones((1, size))
-        rows = np.kron(rows, factor)
-    return rows
 
 
 @pytest.mark.parametrize("norm", [1, 2])

@@ -17,6 +17,7 @@ from hdmm.paper import workloads
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import gaussian_sigma
 from hdmm.strategy import ResidualStrategy, sensitivity
+from tests.contract.zoo import dense_blocks
 
 SIGMA = gaussian_sigma(Budget(1, "1e-6"))
 SCHEMA = hdmm.Schema(a=range(3), b=range(4), c=range(5), d=range(1))
@@ -42,16 +43,8 @@ def proposed(workload: hdmm.Workload) -> ResidualStrategy:
 
 def dense_loss(strategy: ResidualStrategy, workload: hdmm.Workload) -> float:
     """Global least squares on all blocks, written out."""
-    sizes = workload.encoded.sizes
-    blocks = []
-    for block in strategy.blocks:
-        rows = np.ones((1, 1))
-        for axis, size in enumerate(sizes):
-            own = axis in block.axes
-            factor = block.factors[block.axes.index(axis)].dense() if own else np.ones((1, size))
-            rows = np.kron(rows, factor)
-        blocks.append(float(block.weight) * rows)
-    A = np.vstack(blocks)
+    blocks = zip(strategy.blocks, dense_blocks(strategy, workload.encoded), strict=True)
+    A = np.vstack([float(block.weight) * rows for block, rows in blocks])
     W = np.vstack([float(p.weight) * workload.encoded.of(p).dense() for p in workload.encoded.products])
     inverse = np.linalg.pinv(A, rcond=1e-10)
     np.testing.assert_allclose(W @ inverse @ A, W, atol=1e-6)

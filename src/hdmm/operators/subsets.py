@@ -14,7 +14,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Gram
 from hdmm.operators.problem import Problem
-from hdmm.strategy.residual import subsets
+from hdmm.strategy.block import Axes, subsets
 
 
 @final
@@ -25,7 +25,7 @@ class Subsets:
         self.axes = [axis for axis, size in enumerate(gram.sizes) if size > 1]
         self.problem = Problem(gram, self.axes)
         place = {axis: i for i, axis in enumerate(self.axes)}
-        self.sets: dict[tuple[int, ...], int] = {}
+        self.sets: dict[Axes, int] = {}
         """The number of every set of places that occurs."""
         self._groups: list[_Group] = []
         touched = [tuple(place[axis] for axis in sorted(term.factors) if axis in place) for term in gram.terms]

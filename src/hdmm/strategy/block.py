@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, combinations, pairwise
 from math import prod
 from typing import final
 
 from hdmm.matrix import Condition, Filtered, Identity, Kron, Matrix, Norm, Number, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.norms import stacked_norm
+
+Axes = tuple[int, ...]
+"""A set of attributes, in order."""
 
 
 @final
@@ -22,7 +25,7 @@ class Block:
     With a condition across these attributes, only the records that satisfy it are counted.
     """
 
-    axes: tuple[int, ...]
+    axes: Axes
     factors: tuple[Matrix, ...]
     weight: Fraction = Fraction(1)
     condition: Condition | None = None
@@ -55,6 +58,11 @@ class Block:
     def integral(self) -> bool:
         """Whether every query has integer coefficients, so that it can be answered exactly before noise is added."""
         return self.matrix.dtype.kind == "i"
+
+
+def subsets(axes: Axes) -> Iterator[Axes]:
+    """All subsets of some attributes, the smaller ones first."""
+    return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))
 
 
 def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, combinations
 from math import prod
 from typing import final
 
@@ -21,11 +20,10 @@ import numpy as np
 
 from hdmm.matrix import Array, Factor, Identity, Kron, Matrix
 from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
+from hdmm.strategy.block import Axes, subsets
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
-
-Axes = tuple[int, ...]
 
 
 @final
@@ -58,7 +56,7 @@ class MarginalStrategy(Strategy):
         """For each residual the blocks that hold it."""
         above: dict[Axes, list[int]] = {}
         for index, block in enumerate(self.blocks):
-            for subset in _subsets(block.axes):
+            for subset in subsets(block.axes):
                 above.setdefault(subset, []).append(index)
         return above
 
@@ -67,7 +65,7 @@ class MarginalStrategy(Strategy):
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         scale, known = self._kappa(product.axes), self._precisions(noise)
-        precisions = {residual: known[residual] * scale for residual in _subsets(product.axes)}
+        precisions = {residual: known[residual] * scale for residual in subsets(product.axes)}
         total = 0.0
         for term in product.terms:
             pairs = {axis: self._bases[axis].split(gram) for axis, gram in term.factors.items()}
@@ -108,7 +106,7 @@ class MarginalStrategy(Strategy):
         for index, block in enumerate(self.blocks):
             shared = tuple(axis for axis in product.axes if axis in block.axes)
             values: Array = 0 * ones
-            for residual in _subsets(shared):
+            for residual in subsets(shared):
                 factors = [deviations[axis] if axis in residual else means[axis] for axis in product.axes]
                 factors += [sums[axis] for axis in shared if axis not in residual]
                 values = values + prod(factors, start=ones) / precisions[residual]
@@ -136,7 +134,7 @@ class MarginalStrategy(Strategy):
 
     def answer(self, product: EncodedProduct, state: dict[Axes, Array]) -> Array:
         marginal = np.zeros([self.sizes[axis] for axis in product.axes])
-        for residual in _subsets(product.axes):
+        for residual in subsets(product.axes):
             part = state[residual].reshape([self.sizes[axis] if axis in residual else 1 for axis in product.axes])
             for place, axis in enumerate(product.axes):
                 if axis not in residual:
@@ -208,7 +206,3 @@ class _Base:
         if isinstance(self.inverse, Identity):
             return RowTypes.of(np.zeros(1, np.int64), np.ones((1, 1, 1)), np.full((1, 1), self.kappa))
         return RowTypes.of(np.zeros(1, np.int64), self.sums[None, :, None], np.ones((1, len(self.sums))))
-
-
-def _subsets(axes: Axes) -> Iterator[Axes]:
-    return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain
 from math import prod, sqrt
 from typing import final
 
@@ -19,11 +19,10 @@ import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Matrix, Spiked
 from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
+from hdmm.strategy.block import Axes, subsets
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
-
-Axes = tuple[int, ...]
 
 _ROUNDING = 1e-8
 _NOTHING = 1e-13
@@ -236,8 +235,3 @@ class Residual:
         entries = np.stack([*rows, *(np.broadcast_to(mean, rows[0].shape) for mean in means)], axis=2)
         assert entries.shape[2] == 2 * terms
         return entry_types(entries)
-
-
-def subsets(axes: Axes) -> Iterator[Axes]:
-    """All subsets, the smaller ones first."""
-    return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))
