@@ -27,6 +27,12 @@ def test_thm_svd_bound_decomposition():
     assert svd_bound(Workload(Schema(sizes)).add("w", sets).encoded.gram()) == pytest.approx(np.prod(parts))
 
 
+def test_attributes_of_one_cell_count():
+    schema = Schema(a=range(4), b=range(1), c=range(3))
+    workload = Workload(schema).add("twice", a=Identity(), b=Identity() | Total()).add("c", c=Identity() | Total())
+    assert svd_bound(workload.encoded.gram()) == pytest.approx(explicit(workload.encoded.matrix()))
+
+
 def test_a_large_union_has_no_bound_yet():
     schema = Schema(a=range(100), b=range(100))
     workload = Workload(schema).add("p", a=Prefix()).add("q", b=Prefix())

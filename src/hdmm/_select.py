@@ -17,6 +17,7 @@ from hdmm.matrix.factors import DenseGram
 from hdmm.memory import check_memory
 from hdmm.operators.base import Operator, loss
 from hdmm.operators.descent import Effort
+from hdmm.operators.explicit import CELLS, Explicit
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
@@ -47,17 +48,16 @@ SEVERAL: dict[NoiseKind, tuple[Operator, ...]] = {
         baselines.Marginals(),
         operators.Marginal(),
         operators.MarginalPlus(),
+        operators.Explicit(),
         operators.Union(),
         operators.Kron(),
     ),
-    "gaussian": (operators.Residual(), *_SIMPLE, operators.Union(), operators.Kron()),
+    "gaussian": (operators.Residual(), operators.Explicit(), *_SIMPLE, operators.Union(), operators.Kron()),
 }
 """What is tried where nothing is said, for workloads about one attribute and about several.
 
 Under Gaussian noise residuals are at least as good as marginals, and often proved to be the best there is.
 """
-_DENSE = 512
-"""The most cells for which the dual over all of them is solved."""
 _SETTLED = 1 + 1e-6
 """A loss within this ratio of its lower bound leaves nothing to search for."""
 
@@ -82,7 +82,8 @@ def select(
     chosen = _checked(workload, noise, operators, restarts, seed, time_limit)
     encoded = workload.encoded
     effort = Effort(restarts, seed, None if time_limit is None else monotonic() + time_limit)
-    search = _Search(encoded, noise, on_progress, seed)
+    dual = not any(isinstance(operator, Explicit) for operator in chosen)
+    search = _Search(encoded, noise, on_progress, seed, _bound(encoded, NORM[noise], dual=dual))
     for operator in chosen:
         if search.best is not None and (effort.over or search.settled):
             break
@@ -102,14 +103,19 @@ class _Search:
     """The best candidate so far, and what was tried."""
 
     def __init__(
-        self, encoded: Encoded, noise: NoiseKind, on_progress: Callable[[Progress], None] | None, seed: int
+        self,
+        encoded: Encoded,
+        noise: NoiseKind,
+        on_progress: Callable[[Progress], None] | None,
+        seed: int,
+        bound: float | None,
     ) -> None:
         self._encoded = encoded
         self._noise: NoiseKind = noise
         self._norm = NORM[noise]
         self._on_progress = on_progress
         self._seed = seed
-        self.bound = _bound(encoded, self._norm)
+        self.bound = bound
         self.best: tuple[Strategy, str] | None = None
         self._least = inf
         self.least_loss = inf
@@ -164,16 +170,16 @@ class _Search:
         return integral(strategy, self._encoded) if self._noise == "laplace" else strategy
 
 
-def _bound(encoded: Encoded, norm: Norm) -> float | None:
+def _bound(encoded: Encoded, norm: Norm, *, dual: bool) -> float | None:
     """The best lower bound on every strategy's loss that is known without a strategy.
 
-    Under Gaussian noise the dual of the problem over all cells is solved where they are few.
+    Under Gaussian noise the dual of the problem over all cells may be solved where they are few; OPT_0 does so anyway.
     """
-    gram = encoded.compact.gram()
+    gram = encoded.compact.gram().on(encoded.axes)
     bound = svd_bound(gram)
-    if norm == 2 and len(gram.terms) > 1 and prod(gram.sizes) <= _DENSE:
-        dual = opt0_gaussian(DenseGram(gram.dense())).bound
-        return dual if bound is None else max(bound, dual or 0.0)
+    if dual and norm == 2 and len(gram.terms) > 1 and prod(gram.sizes) <= CELLS:
+        found = opt0_gaussian(DenseGram(gram.dense())).bound
+        return found if bound is None else max(bound, found or 0.0)
     return bound
 
 

@@ -6,6 +6,7 @@ from math import prod, sqrt
 
 import numpy as np
 
+from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Gram
 from hdmm.matrix.factors import (
     AllRangeGram,
@@ -38,7 +39,7 @@ def svd_bound(gram: Gram) -> float | None:
         return term.coefficient * prod(part**2 / size for part, size in zip(known, gram.sizes, strict=True))
     marginal = _marginal_singular_sum(gram)
     if marginal is not None:
-        return marginal**2 / float(prod(gram.sizes))
+        return marginal**2
     cells = prod(gram.sizes)
     if cells > _EXPLICIT:
         return None
@@ -46,33 +47,22 @@ def svd_bound(gram: Gram) -> float | None:
 
 
 def _marginal_singular_sum(gram: Gram) -> float | None:
-    """The sum of the singular values where every factor is αI + β11ᵀ; None for other Grams.
+    """The sum of the singular values over √n where every factor is αI + β11ᵀ; None for other Grams.
 
     All such Grams share eigenspaces, one for each set a of attributes, of dimension ∏_{i∈a}(n_i − 1); on it a factor
     acts as α where i ∈ a and as α + βn_i elsewhere.
     """
-    cells = prod(gram.sizes)
-    if cells > 10**250:  # beyond floating point
+    try:
+        subsets = gram.subsets
+    except TooLargeError:
         return None
-    eigenvalues: dict[tuple[int, ...], float] = {}
-    known: dict[int, tuple[float, float] | None] = {}
-    for term in gram.terms:
-        pairs = {}
-        for axis, factor in term.factors.items():
-            if id(factor) not in known:
-                known[id(factor)] = two_eigenvalues(factor)
-            pair = known[id(factor)]
-            if pair is None:
-                return None
-            pairs[axis] = pair
-        values: list[tuple[tuple[int, ...], float]] = [((), term.coefficient * cells)]
-        for axis, (rest, constant) in pairs.items():
-            size = gram.sizes[axis]
-            more = [((*chosen, axis), value * rest / size) for chosen, value in values] if rest != 0 else []
-            values = [(chosen, value * constant / size) for chosen, value in values] + more
-        for chosen, value in values:
-            eigenvalues[chosen] = eigenvalues.get(chosen, 0.0) + value
-    return sum(prod(gram.sizes[i] - 1.0 for i in chosen) * sqrt(value) for chosen, value in eigenvalues.items())
+    errors = []
+    for size, pairs in zip(subsets.problem.sizes, subsets.problem.even, strict=True):
+        if pairs is None:
+            return None
+        errors.append(pairs[:, ::-1].T / size)
+    multiplicities = [prod([subsets.problem.sizes[i] - 1.0 for i in chosen]) for chosen in subsets.sets]
+    return float(np.sqrt(subsets.asked(errors)) @ np.array(multiplicities))
 
 
 def _singular_sum(factor: Factor) -> float | None:

@@ -48,7 +48,9 @@ def _row(plan: Plan, block: Block) -> altair.HConcatChart:
     import altair as alt
 
     names = plan.workload.schema.names
-    panels = [_panel(names[axis], factor) for axis, factor in zip(block.axes, block.factors, strict=True)]
+    titles = [names[axis] for axis in block.axes]
+    titles = [" × ".join(titles)] if block.joint else titles
+    panels = [_panel(title, factor) for title, factor in zip(titles, block.factors, strict=True)]
     return alt.hconcat(*panels, title=alt.Title(f"weight {float(block.weight):.3g}", fontSize=10))
 
 

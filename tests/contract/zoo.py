@@ -28,6 +28,7 @@ from hdmm.schema import Schema
 from hdmm.strategy import (
     Block,
     DirectStrategy,
+    ExplicitStrategy,
     KronStrategy,
     MarginalStrategy,
     ResidualStrategy,
@@ -110,6 +111,7 @@ def _residuals(*factors: Matrix) -> ResidualStrategy:
 
 
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
+_QUERIES = np.concatenate([np.eye(24, dtype=np.int64), _RNG.integers(-2, 3, (5, 24))])
 _BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
 _WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.name != "reals"])
 
@@ -165,6 +167,9 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
     "optimised kron, Gaussian": (operators.Kron().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "optimised union": (operators.Union(groups=()).propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
     "optimised union, Gaussian": (operators.Union(groups=()).propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "explicit": (ExplicitStrategy(SCHEMA.sizes, (Block((0, 1, 2), (Dense(_QUERIES),)),)), WORKLOAD),
+    "optimised explicit": (operators.Explicit().propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised explicit, Gaussian": (operators.Explicit().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "direct": (
         DirectStrategy(
             SCHEMA.sizes,
@@ -179,6 +184,10 @@ def dense_blocks(strategy: Strategy, encoded: Encoded) -> list[np.ndarray]:
     """Every block's queries over the full domain, written out."""
     full = []
     for block in strategy.blocks:
+        if block.joint:
+            assert block.axes == tuple(range(len(encoded.sizes)))
+            full.append(block.factors[0].dense())
+            continue
         factors = dict(zip(block.axes, block.factors, strict=True))
         rows = Kron(factors.get(axis) or Total(size) for axis, size in enumerate(encoded.sizes)).dense()
         full.append(rows if block.condition is None else rows * block.condition.dense(encoded.sizes))

@@ -8,10 +8,10 @@ import pytest
 import hdmm
 from hdmm import operators
 from hdmm.errors import WorkloadError
+from hdmm.matrix.problem import Problem
 from hdmm.operators.base import loss
 from hdmm.operators.descent import Effort
 from hdmm.operators.even import Even
-from hdmm.operators.problem import Problem
 from hdmm.strategy import MarginalStrategy, UnionStrategy
 from hdmm.strategy.integer import integral, round_columns
 from tests.contract.zoo import dense_blocks

@@ -29,7 +29,7 @@ def test_a_product_outside_the_blocks_is_not_supported(strategy):
 
 def test_a_block_needs_a_factor_for_each_axis():
     with pytest.raises(ValueError, match="one factor for each"):
-        Block((0, 1), (Identity(3),))
+        Block((0, 1, 2), (Identity(3), Identity(4)))
 
 
 def test_the_bases_of_a_marginal_strategy_tell_all_cells_apart():

@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from math import isclose
+from math import isclose, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +23,7 @@ from hdmm.privacy.unit import Unit
 from hdmm.strategy import (
     Block,
     DirectStrategy,
+    ExplicitStrategy,
     KronStrategy,
     MarginalStrategy,
     ResidualStrategy,
@@ -34,7 +35,8 @@ from hdmm.workload import Workload
 from hdmm.workload.spec import Spec
 
 _KIND = "plan"
-_FAMILIES: dict[type[Strategy], Literal["kron", "marginal", "residual", "union"]] = {
+_FAMILIES: dict[type[Strategy], Literal["explicit", "kron", "marginal", "residual", "union"]] = {
+    ExplicitStrategy: "explicit",
     KronStrategy: "kron",
     MarginalStrategy: "marginal",
     ResidualStrategy: "residual",
@@ -66,7 +68,7 @@ class _Block(_Model):
 class _Blocks(_Model):
     """A strategy of blocks; a factor is an array as base64 of its npy form."""
 
-    family: Literal["kron", "marginal", "residual", "union"]
+    family: Literal["explicit", "kron", "marginal", "residual", "union"]
     factors: dict[str, str]
     blocks: list[_Block]
 
@@ -187,9 +189,10 @@ def _strategy(data: _Direct | _Blocks, workload: Workload, noise: NoiseKind) -> 
             raise ValueError("a weight is not a fraction")
         axes = tuple(schema.axis(name) for name in given.attributes)
         chosen = []
-        for axis, key in zip(axes, given.factors, strict=True):
-            factor = _KINDS[key](schema.sizes[axis]) if key in _KINDS else factors.get(key)
-            if factor is None or factor.shape[1] != schema.sizes[axis]:
+        sizes = [schema.sizes[axis] for axis in axes]
+        for size, key in zip([prod(sizes)] if data.family == "explicit" else sizes, given.factors, strict=True):
+            factor = _KINDS[key](size) if key in _KINDS else factors.get(key)
+            if factor is None or factor.shape[1] != size:
                 raise ValueError("a factor is not a matrix over its attribute")
             chosen.append(factor)
         blocks.append(Block(axes, tuple(chosen), Fraction(given.weight)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from hdmm.errors import TooLargeError
 from hdmm.matrix.factors import Factor, OnesGram, SumGram
 from hdmm.matrix.kronecker import Step, kron_apply
+
+if TYPE_CHECKING:
+    from hdmm.matrix.subsets import Subsets
 
 Array = NDArray[Any]
 
@@ -59,6 +63,21 @@ class Gram:
         """A term's factor on one axis, all ones where it is not stored."""
         found = term.factors.get(axis)
         return OnesGram(self.sizes[axis]) if found is None else found
+
+    @cached_property
+    def subsets(self) -> Subsets:
+        """What it asks of every set of attributes."""
+        from hdmm.matrix.subsets import Subsets
+
+        return Subsets(self)
+
+    def on(self, axes: Sequence[int]) -> Gram:
+        """The Gram over some axes alone, on which all its terms lie."""
+        if len(axes) == len(self.sizes):
+            return self
+        places = {axis: place for place, axis in enumerate(axes)}
+        terms = (Term(t.coefficient, {places[axis]: factor for axis, factor in t.factors.items()}) for t in self.terms)
+        return Gram(tuple(self.sizes[axis] for axis in axes), tuple(terms))
 
     def trace(self) -> float:
         """The sum of the diagonal: the squared Frobenius norm of the matrix."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Identity, Matrix, Norm
 from hdmm.matrix.factors import DenseGram
+from hdmm.matrix.subsets import Subsets
 from hdmm.operators.alike import alike
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.convex import convex
@@ -26,7 +27,6 @@ from hdmm.operators.hopping import search
 from hdmm.operators.laplace import opt0_laplace
 from hdmm.operators.lattice import Some, Weighted, settle
 from hdmm.operators.marginal import strategy
-from hdmm.operators.subsets import Subsets
 from hdmm.operators.threads import one_thread
 from hdmm.workload import Encoded
 
@@ -55,7 +55,7 @@ class MarginalPlus(Operator):
         gram = workload.compact.gram()
         if sum(2.0 ** len(term.factors) for term in gram.terms) > MOST or len(gram.sizes) > 62:
             return None
-        bases = _Bases(Subsets(gram), norm, effort)
+        bases = _Bases(gram.subsets, norm, effort)
         if not bases.searched or np.prod([float(gram.sizes[axis]) for axis in bases.subsets.axes]) > LARGEST:
             return None
         with one_thread():

@@ -1,24 +1,43 @@
-"""OPT_0: the best strategy for one attribute (paper, section 4)."""
+"""OPT_0: the best strategy over the cells themselves, on one attribute or on several of few cells (paper, section 4).
+
+Under Gaussian noise it is the optimum up to the certificate, whatever the workload.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import final
 
 from hdmm.matrix import Norm
+from hdmm.matrix.factors import DenseGram
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.kron import Kron
+from hdmm.operators.laplace import opt0_laplace
+from hdmm.strategy import Block, ExplicitStrategy
 from hdmm.workload import Encoded
+
+CELLS = 512
+"""The most cells over several attributes."""
 
 
 @final
 @dataclass(frozen=True)
 class Explicit(Operator):
-    """Optimise the queries over the one attribute that the workload is about; ``p`` is the number of extra queries."""
+    """Optimise the queries over all cells of the workload's attributes; ``p`` is the number of extra queries."""
 
     p: int | None = None
 
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """The best strategy found; None for workloads on several attributes."""
-        return Kron(p=self.p).propose(workload, norm, effort) if len(workload.axes) == 1 else None
+        """The best strategy found; None for workloads on several attributes with many cells together."""
+        axes = workload.axes
+        if len(axes) < 2:
+            return Kron(p=self.p).propose(workload, norm, effort)
+        if prod(workload.sizes[axis] for axis in axes) > CELLS:
+            return None
+        gram = DenseGram(workload.compact.gram().on(axes).dense())
+        solution = opt0_gaussian(gram, effort=effort) if norm == 2 else opt0_laplace(gram, self.p, effort=effort)
+        block = Block(axes, (solution.matrix,))
+        return Proposal(ExplicitStrategy(workload.sizes, (block,)), solution.bound)

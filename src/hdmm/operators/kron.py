@@ -16,12 +16,12 @@ import numpy as np
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Factor, Identity, Matrix, Norm
 from hdmm.matrix.factors import two_eigenvalues
+from hdmm.matrix.problem import Problem
 from hdmm.operators.base import Operator, Proposal, Solution
 from hdmm.operators.descent import DEFAULT, Effort, descend
 from hdmm.operators.even import Even
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.laplace import opt0_laplace
-from hdmm.operators.problem import Problem
 from hdmm.strategy import Block, KronStrategy
 from hdmm.strategy.inverse import error
 from hdmm.texttable import count_text

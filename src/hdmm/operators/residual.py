@@ -16,20 +16,20 @@ from typing import final
 
 import numpy as np
 
+from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Dense, Gram, Matrix, Norm, Spiked
 from hdmm.matrix.factors import DenseGram
 from hdmm.operators.alike import alike, among, spread
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort, least
 from hdmm.operators.gaussian import opt0_gaussian
-from hdmm.operators.subsets import Subsets
 from hdmm.operators.threads import one_thread
 from hdmm.operators.weights import dyadic
 from hdmm.strategy import Block, ResidualStrategy
 from hdmm.workload import Encoded
 
-_WIDEST, _MOST = 14, 1 << 20
-"""The most attributes of a product, and the most sets of attributes."""
+_WIDEST = 14
+"""The most attributes of a product."""
 _LARGEST = 4096
 """The most cells of an attribute, unless its workloads are built from Identity and Total only."""
 _ROUNDS, _ENOUGH = 20, 1e-6
@@ -50,8 +50,9 @@ class Residual(Operator):
         gram = workload.compact.gram()
         if max(len(term.factors) for term in gram.terms) > _WIDEST:
             return None
-        search = _Search(gram)
-        if len(search.sets) > _MOST:
+        try:
+            search = _Search(gram)
+        except TooLargeError:
             return None
         with one_thread():
             search.run(effort)
@@ -78,7 +79,7 @@ class _Search:
     """The sets of attributes that occur, and the bases of the attributes, improved one after the other."""
 
     def __init__(self, gram: Gram) -> None:
-        self._subsets = Subsets(gram)
+        self._subsets = gram.subsets
         self._axes, self._problem, self.sets = self._subsets.axes, self._subsets.problem, self._subsets.sets
         self._bases = [self._start(i) for i in range(len(self._axes))]
 

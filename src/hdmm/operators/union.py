@@ -20,10 +20,10 @@ import numpy as np
 from hdmm.errors import WorkloadError, nearest
 from hdmm.matrix import Factor, Gram, Matrix, Norm
 from hdmm.matrix.gram import Term
+from hdmm.matrix.problem import Problem
 from hdmm.operators.base import Operator, Proposal, loss
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.kron import Solved, solve
-from hdmm.operators.problem import Problem
 from hdmm.operators.weights import dyadic
 from hdmm.strategy import Block, MarginalStrategy, Strategy, UnionStrategy
 from hdmm.workload import Encoded, EncodedProduct

@@ -3,6 +3,7 @@
 from hdmm.strategy.base import Coefficients, Strategy, loss
 from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.direct import DirectStrategy
+from hdmm.strategy.explicit import ExplicitStrategy
 from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.marginal import MarginalStrategy
 from hdmm.strategy.residual import ResidualStrategy
@@ -13,6 +14,7 @@ __all__ = [
     "Block",
     "Coefficients",
     "DirectStrategy",
+    "ExplicitStrategy",
     "KronStrategy",
     "MarginalStrategy",
     "ResidualStrategy",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, combinations, pairwise
 from math import prod
+from operator import ge
 from typing import final
 
 from hdmm.matrix import Condition, Filtered, Identity, Kron, Matrix, Norm, Number, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.norms import stacked_norm
-
-Axes = tuple[int, ...]
-"""A set of attributes, in order."""
+from hdmm.matrix.subsets import Axes
 
 
 @final
@@ -27,14 +25,23 @@ class Block:
 
     axes: Axes
     factors: tuple[Matrix, ...]
+    """One for each attribute; or one over the cells of all of them together."""
     weight: Fraction = Fraction(1)
     condition: Condition | None = None
 
     def __post_init__(self) -> None:
-        if len(self.axes) != len(self.factors) or any(one >= other for one, other in pairwise(self.axes)):
-            raise ValueError("a block has one factor for each of its axes, in order")
+        fitting = len(self.factors) == len(self.axes) or self.joint
+        if not fitting or any(map(ge, self.axes, self.axes[1:])):
+            raise ValueError("a block has one factor for each of its axes, in order, or one for all")
+        if self.joint and self.condition is not None:
+            raise ValueError("a factor over several attributes needs no condition beside it")
         if self.weight <= 0:
             raise ValueError("a block's weight is positive")
+
+    @property
+    def joint(self) -> bool:
+        """Whether one factor stands for several attributes."""
+        return len(self.factors) == 1 < len(self.axes)
 
     @property
     def matrix(self) -> Matrix:
@@ -60,11 +67,6 @@ class Block:
         return self.matrix.dtype.kind == "i"
 
 
-def subsets(axes: Axes) -> Iterator[Axes]:
-    """All subsets of some attributes, the smaller ones first."""
-    return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))
-
-
 def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
     """The largest column norm, to the power p, of all weighted blocks together: exact, or an upper bound.
 
@@ -79,6 +81,8 @@ def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
     even = _even_norm(blocks, p)
     if even is not None:
         return even
+    if any(block.joint for block in blocks):
+        return _sum_of_norms(blocks, p)
     sizes: dict[int, int] = {}
     for block in blocks:
         sizes.update((axis, factor.shape[1]) for axis, factor in zip(block.axes, block.factors, strict=True))
@@ -96,6 +100,11 @@ def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
     found = stacked_norm(parts, weights, p)
     if found is not None:
         return found
+    return _sum_of_norms(blocks, p)
+
+
+def _sum_of_norms(blocks: Sequence[Block], p: Norm) -> Number:
+    """An upper bound, exact for a single block."""
     return sum((block.weight**p * block.matrix.norm_power(p) for block in blocks), start=0)
 
 

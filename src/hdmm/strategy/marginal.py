@@ -19,8 +19,8 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Factor, Identity, Kron, Matrix
+from hdmm.matrix.subsets import Axes, subsets
 from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
-from hdmm.strategy.block import Axes, subsets
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct

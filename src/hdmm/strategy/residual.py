@@ -18,8 +18,8 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Matrix, Spiked
+from hdmm.matrix.subsets import Axes, subsets
 from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
-from hdmm.strategy.block import Axes, subsets
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
@@ -94,8 +94,20 @@ class ResidualStrategy(Strategy):
                 errors[number] = self.squared_error(product, noise)
         return errors
 
-    def _tables(self, products: Sequence[EncodedProduct]) -> Iterator[tuple[list[int], Array, Array]]:
+    def _tables(self, products: Sequence[EncodedProduct]) -> list[tuple[list[int], Array, Array]]:
         """Products on equally many attributes: fᵀVf and tr(GᵀVG) on each attribute, and the block of each subset."""
+        if self._known and self._known[0][0] is products:
+            return self._known[0][1]
+        tables = list(self._read_tables(products))
+        if isinstance(products, tuple):  # which cannot change: kept, as the same products are asked for again
+            self._known[:] = [(products, tables)]
+        return tables
+
+    @cached_property
+    def _known(self) -> list[tuple[Sequence[EncodedProduct], list[tuple[list[int], Array, Array]]]]:
+        return []
+
+    def _read_tables(self, products: Sequence[EncodedProduct]) -> Iterator[tuple[list[int], Array, Array]]:
         alike: dict[int, list[int]] = {}
         for number, product in enumerate(products):
             if product.condition is None:

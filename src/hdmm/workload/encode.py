@@ -87,7 +87,7 @@ class Encoded:
     sizes: tuple[int, ...]
     products: tuple[EncodedProduct, ...]
 
-    @property
+    @cached_property
     def query_count(self) -> int:
         """How many queries there are in all."""
         return sum(product.queries for product in self.products)
@@ -115,6 +115,10 @@ class Encoded:
 
     def gram(self) -> Gram:
         """The Gram matrix WᵀW of the weighted workload."""
+        return self._gram
+
+    @cached_property
+    def _gram(self) -> Gram:
         terms = (
             Term(float(product.weight) ** 2 * term.coefficient, term.factors)
             for product in self.products

@@ -6,15 +6,28 @@ a of its attributes the product of its coefficient, of the rest on the attribute
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import final
 
 import numpy as np
 
-from hdmm.matrix import Array, Gram
-from hdmm.operators.problem import Problem
-from hdmm.strategy.block import Axes, subsets
+from hdmm.errors import TooLargeError
+from hdmm.matrix.gram import Array, Gram
+from hdmm.matrix.problem import Problem
+
+Axes = tuple[int, ...]
+"""A set of attributes, in order."""
+
+
+def subsets(axes: Axes) -> Iterator[Axes]:
+    """All subsets of some attributes, the smaller ones first."""
+    return chain.from_iterable(combinations(axes, count) for count in range(len(axes) + 1))
+
+
+_MOST = 1 << 22
+"""The most sets of attributes that all terms may have, each counted as often as it occurs."""
 
 
 @final
@@ -25,10 +38,12 @@ class Subsets:
         self.axes = [axis for axis, size in enumerate(gram.sizes) if size > 1]
         self.problem = Problem(gram, self.axes)
         place = {axis: i for i, axis in enumerate(self.axes)}
+        touched = [tuple(place[axis] for axis in sorted(term.factors) if axis in place) for term in gram.terms]
+        if sum(2.0 ** len(places) for places in touched) > _MOST:
+            raise TooLargeError("the products have too many attributes together")
         self.sets: dict[Axes, int] = {}
         """The number of every set of places that occurs."""
         self._groups: list[_Group] = []
-        touched = [tuple(place[axis] for axis in sorted(term.factors) if axis in place) for term in gram.terms]
         for width in sorted({len(places) for places in touched}):
             rows = [row for row, places in enumerate(touched) if len(places) == width]
             index = [[self.sets.setdefault(a, len(self.sets)) for a in subsets(touched[row])] for row in rows]

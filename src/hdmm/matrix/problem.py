@@ -13,8 +13,8 @@ from typing import final
 
 import numpy as np
 
-from hdmm.matrix import Array, Factor, Gram
-from hdmm.matrix.factors import DenseGram, OnesGram, RestrictedGram, SumGram, two_eigenvalues
+from hdmm.matrix.factors import DenseGram, Factor, OnesGram, RestrictedGram, SumGram, two_eigenvalues
+from hdmm.matrix.gram import Array, Gram
 
 _WRITTEN = 512
 """The most cells of an attribute for which a sum of several Grams is written out: products are then faster."""
@@ -22,7 +22,7 @@ _WRITTEN = 512
 
 @final
 class Problem:
-    """The terms of a Gram over some axes, with equal factors told once."""
+    """The terms of a Gram over some axes, with equal factors told once; its other attributes have one cell only."""
 
     def __init__(self, gram: Gram, axes: Sequence[int]) -> None:
         self.axes = tuple(axes)
@@ -46,6 +46,8 @@ class Problem:
                         number = numbers[place].setdefault(factor, len(numbers[place]))
                         seen[place, id(factor)] = number
                     self.which[row, place] = number
+                else:
+                    self.coefficients[row] *= factor.total()
         for size, known, column in zip(self.sizes, numbers, self.which.T, strict=True):
             untouched = column < 0
             if untouched.any():  # there a term is a total
