@@ -5,12 +5,12 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from hdmm import accuracy as accuracies
 from hdmm.accuracy import accuracy
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import calibrate
 from hdmm.privacy.intervals import margin
 from hdmm.strategy import Strategy
+from hdmm.strategy import base as strategies
 from hdmm.workload import Workload
 from tests.contract.test_strategy import estimators
 from tests.contract.zoo import STRATEGIES
@@ -46,7 +46,7 @@ def test_gaussian_margins_are_normal(strategy: Strategy, workload: Workload):
 def test_the_pieces_in_which_types_are_handled_do_not_matter(strategy: Strategy, workload: Workload, monkeypatch):
     noise = calibrate(strategy.blocks, "laplace", Budget("1"))
     whole = [accuracy(strategy, product, noise) for product in workload.encoded.products]
-    monkeypatch.setattr(accuracies, "_ENTRIES", 1)
+    monkeypatch.setattr(strategies, "_ENTRIES", 1)
     for product, expected in zip(workload.encoded.products, whole, strict=True):
         found = accuracy(strategy, product, noise)
         np.testing.assert_allclose(found.margin, expected.margin, rtol=1e-11)

@@ -36,6 +36,7 @@ from hdmm.workload import (
     marginals,
 )
 from hdmm.workload.spec import Spec
+from hdmm.workload.targets import Target
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __all__ = [
     "Release",
     "Schema",
     "Spec",
+    "Target",
     "Total",
     "Unit",
     "Values",

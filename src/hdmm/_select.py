@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod, sqrt
 from time import monotonic, perf_counter
 from typing import final, get_args
 
 from hdmm import baselines, operators
-from hdmm._plan import REFERENCE, Candidate, Plan, rmse
+from hdmm._plan import REFERENCE, Candidate, Plan, objective_of, rmse
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.matrix import Norm
 from hdmm.matrix.factors import DenseGram
 from hdmm.memory import check_memory
-from hdmm.operators.base import Operator, loss
+from hdmm.objective import Objective
+from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import Effort
 from hdmm.operators.explicit import CELLS, Explicit
 from hdmm.operators.gaussian import opt0_gaussian
+from hdmm.operators.residual import Residual
+from hdmm.operators.worst import least_worst
 from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
 from hdmm.strategy.integer import integral
 from hdmm.workload import Encoded, Workload
+from hdmm.workload.spec import Aim
+from hdmm.workload.targets import Target, read_targets
 
 
 @final
@@ -33,9 +38,12 @@ class Progress:
 
     operator: str
     rmse: float | None
-    """The candidate's RMSE; None when the operator has only begun."""
+    """The candidate's RMSE; None when the operator has only begun.
+
+    Under ``objective="max"`` the largest weighted standard error, with targets the largest ratio of a margin to its.
+    """
     best: float | None
-    """The least RMSE so far."""
+    """The least so far."""
     bound: float | None
     """No strategy has a lower one."""
 
@@ -58,6 +66,8 @@ SEVERAL: dict[NoiseKind, tuple[Operator, ...]] = {
 
 Under Gaussian noise residuals are at least as good as marginals, and often proved to be the best there is.
 """
+_REFINED = 5
+"""Rounds in which the best operator improves the largest error."""
 _SETTLED = 1 + 1e-6
 """A loss within this ratio of its lower bound leaves nothing to search for."""
 
@@ -67,6 +77,8 @@ def select(
     noise: NoiseKind = "laplace",
     *,
     unit: Unit | None = None,
+    objective: Aim = "total",
+    targets: Mapping[str, str | Target] | None = None,
     operators: Sequence[Operator] | None = None,
     restarts: int = 5,
     seed: int = 0,
@@ -75,27 +87,38 @@ def select(
 ) -> Plan:
     """Choose what to measure for a workload: the strategy with the least predicted error.
 
-    ``noise`` is "laplace" (pure ε) or "gaussian" (ε with δ, or ρ). No data is needed and none can be given. More
-    ``restarts`` search longer; after ``time_limit`` seconds, or at an interrupt, the best so far is kept. The same seed
-    gives the same plan.
+    ``noise`` is "laplace" (pure ε) or "gaussian" (ε with δ, or ρ). No data is needed and none can be given. The least
+    error is that of all answers together, or with ``objective="max"`` the largest standard error of any answer. With
+    ``targets``, such as ``{"by sex and age": "50@95%"}``, the plan is the one that meets them with the least budget,
+    which :meth:`Plan.least_budget` tells. More ``restarts`` search longer; after ``time_limit`` seconds, or at an
+    interrupt, the best so far is kept. The same seed gives the same plan.
     """
     chosen = _checked(workload, noise, operators, restarts, seed, time_limit)
+    wanted = read_targets(workload, targets or {})
+    if objective not in get_args(Aim):
+        raise InputError(f"objective={objective!r}: expected 'total' or 'max'")
+    if wanted and objective != "total":
+        raise InputError(f"objective={objective!r}: give an objective or targets, not both")
+    aim = objective_of(workload, objective, wanted)
     encoded = workload.encoded
     effort = Effort(restarts, seed, None if time_limit is None else monotonic() + time_limit)
     dual = not any(isinstance(operator, Explicit) for operator in chosen)
-    search = _Search(encoded, noise, on_progress, seed, _bound(encoded, NORM[noise], dual=dual))
-    for operator in chosen:
-        if search.best is not None and (effort.over or search.settled):
-            break
-        try:
-            search.attempt(operator, replace(effort, beat=search.least_loss))
-        except KeyboardInterrupt:
-            if search.best is None:
-                raise
-            break
+    bound = _bound(encoded, NORM[noise], dual=dual) if aim.limits is None else None
+    search = _Search(encoded, noise, aim, on_progress, seed, bound)
+    try:
+        for operator in chosen:
+            if search.best is not None and (effort.over or search.settled):
+                break
+            search.attempt(operator, effort)
+        search.refine(effort)
+    except KeyboardInterrupt:
+        if search.best is None:
+            raise
     if search.best is None:
         raise search.refused or InputError("none of the given operators has a strategy for this workload")
-    return Plan(workload, noise, unit or Unit(), *search.best, tuple(search.tried), search.bound)
+    strategy, operator = search.best
+    tried = tuple(search.tried)
+    return Plan(workload, noise, unit or Unit(), strategy, operator.name, tried, search.bound, objective, wanted)
 
 
 @final
@@ -106,6 +129,7 @@ class _Search:
         self,
         encoded: Encoded,
         noise: NoiseKind,
+        objective: Objective,
         on_progress: Callable[[Progress], None] | None,
         seed: int,
         bound: float | None,
@@ -113,47 +137,64 @@ class _Search:
         self._encoded = encoded
         self._noise: NoiseKind = noise
         self._norm = NORM[noise]
+        self._objective = objective
         self._on_progress = on_progress
         self._seed = seed
         self.bound = bound
-        self.best: tuple[Strategy, str] | None = None
+        self.best: tuple[Strategy, Operator] | None = None
         self._least = inf
-        self.least_loss = inf
+        self._value = inf
         self.tried: list[Candidate] = []
         self.refused: TooLargeError | None = None
 
     @property
     def settled(self) -> bool:
         """Whether the best candidate is proved to be as good as any."""
-        return self.bound is not None and self.least_loss <= _SETTLED * self.bound
+        return self.bound is not None and self._value <= _SETTLED * self.bound
 
-    def attempt(self, operator: Operator, effort: Effort) -> None:
+    def attempt(self, operator: Operator, effort: Effort, rounds: int = 1) -> None:
         """Let one operator propose; what is too large to be found or judged is left out."""
         self._report(operator, None)
         try:
-            self._attempt(operator, effort)
+            self._attempt(operator, effort, rounds)
         except TooLargeError as error:
             self.refused = error
 
-    def _attempt(self, operator: Operator, effort: Effort) -> None:
+    def refine(self, effort: Effort) -> None:
+        """Where the largest error counts, let the best operator go on with weights on the answers that err most."""
+        if self._objective.limits is not None and self.best is not None and not effort.over:
+            _, operator = self.best
+            if operator not in (*_SIMPLE, Residual()) and not self.settled:
+                self.attempt(operator, effort, _REFINED)
+
+    def _propose(self, operator: Operator, effort: Effort, rounds: int) -> Proposal | None:
+        if self._objective.limits is None:
+            return operator.propose(self._encoded, self._norm, replace(effort, beat=self._value))
+        return least_worst(operator, self._encoded, self._objective.limits, self._norm, effort, rounds)
+
+    def _attempt(self, operator: Operator, effort: Effort, rounds: int) -> None:
         """Make what the operator proposes measurable, and keep it if it is the best."""
         start = perf_counter()
-        proposal = operator.propose(self._encoded, self._norm, effort)
+        proposal = self._propose(operator, effort, rounds)
         if proposal is None:
             return
         check_memory(proposal.strategy, self._encoded)
         strategy = self._measurable(proposal.strategy)
         if strategy is None:
             return
-        found = rmse(strategy, self._encoded.products, calibrate(strategy.blocks, self._noise, REFERENCE[self._noise]))
-        squared = loss(strategy, self._encoded, self._norm)
+        noise = calibrate(strategy.blocks, self._noise, REFERENCE[self._noise])
+        found = error = rmse(strategy, self._encoded.products, noise)
+        if self._objective.limits is not None:
+            found = sqrt(self._objective.ratios(strategy, self._encoded, noise.variances).max())
+        value = self._objective.value(strategy, self._encoded, self._norm)
         if proposal.bound is not None:
             self.bound = max(self.bound or 0.0, proposal.bound)
         if found < self._least:
-            self._least, self.best = found, (strategy, operator.name)
-            self.least_loss = squared
-        certificate = squared / self.bound - 1 if self.bound else None
-        self.tried.append(Candidate(operator.name, found, perf_counter() - start, certificate, self._seed))
+            self._least, self.best = found, (strategy, operator)
+            self._value = value
+        certificate = value / self.bound - 1 if self.bound else None
+        worst = None if self._objective.limits is None else found
+        self.tried.append(Candidate(operator.name, error, perf_counter() - start, certificate, self._seed, worst))
         self._report(operator, found)
 
     def _report(self, operator: Operator, found: float | None) -> None:
@@ -162,7 +203,8 @@ class _Search:
                 self._on_progress(Progress(operator.name, found, None, None))
                 return
             unit = unit_variance(self._noise, REFERENCE[self._noise])
-            lowest = None if self.bound is None else sqrt(unit * self.bound / self._encoded.query_count)
+            queries = self._encoded.query_count if self._objective.limits is None else 1
+            lowest = None if self.bound is None else sqrt(unit * self.bound / queries)
             self._on_progress(Progress(operator.name, found, self._least, lowest))
 
     def _measurable(self, strategy: Strategy) -> Strategy | None:

@@ -16,13 +16,11 @@ import numpy as np
 from hdmm.matrix import Array
 from hdmm.privacy.calibrate import Calibration
 from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_margin
-from hdmm.strategy import Coefficients, RowTypes, Strategy, rounded
+from hdmm.strategy import Coefficients, RowTypes, Strategy, in_pieces, rounded, types_of
 from hdmm.workload import EncodedProduct
 
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
-_ENTRIES = 1 << 22
-"""Coefficients in memory at a time."""
 
 
 @final
@@ -44,14 +42,10 @@ class Accuracy:
 
 def accuracy(strategy: Strategy, product: EncodedProduct, noise: Calibration, level: float = 0.95) -> Accuracy:
     """The standard error and the margin at that level of every answer to a product."""
-    types = tuple(strategy.row_types(product, axis) for axis in product.axes)
+    types = types_of(strategy, product)
+    parts = [_errors(strategy, product, piece, noise, level) for piece in in_pieces(strategy, product, types)]
     if not types:
-        return Accuracy((), *_errors(strategy, product, (), noise, level))
-    step = max(1, _ENTRIES // strategy.row_size(product, types))
-    parts = [
-        _errors(strategy, product, (types[0].some(start, start + step), *types[1:]), noise, level)
-        for start in range(0, len(types[0]), step)
-    ]
+        return Accuracy((), *parts[0])
     stderr, margins = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     return Accuracy(types, stderr, margins)
 

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,6 +18,7 @@ import typer
 
 from hdmm import Budget, Plan, Progress, Spec, Unit, __version__, release, select
 from hdmm.errors import HdmmError, InputError
+from hdmm.privacy.budget import decimal_text
 from hdmm.texttable import bytes_text, count_text, text_table
 
 if TYPE_CHECKING:
@@ -52,32 +54,58 @@ def plan(
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds after which the best plan so far is kept; so does Ctrl-C.")
     ] = None,
+    objective: Annotated[
+        Literal["total", "max"] | None,
+        typer.Option(help="Make the error of all answers small together, or the largest one; by default as in SPEC."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An accuracy that a table is to have, such as 'by sex and age=50@95%': every answer within ±50 of the "
+            "truth, with 95% confidence. May be repeated. The plan is then the one that needs the least budget."
+        ),
+    ] = None,
+    delta: Annotated[str, typer.Option(help="δ at which targets' ε is told, for Gaussian noise.")] = "1e-6",
 ) -> None:
-    """Find the measurements with the least error for the questions of a spec. Needs no data."""
+    """Find the measurements with the least error for the questions of a spec. Needs no data.
+
+    With targets it answers the reverse question: how much budget do these accuracies need?
+    """
     read = Spec.load(spec)
-    target = output or spec.with_suffix(".plan")
-    if target.exists() and not force:
-        raise InputError(f"{target}: exists already; choose another name with -o, or replace it with --force")
+    targets = _targets(target) if target else read.targets
+    aim = objective or ("total" if targets else read.objective)
+    path = output or spec.with_suffix(".plan")
+    if path.exists() and not force:
+        raise InputError(f"{path}: exists already; choose another name with -o, or replace it with --force")
     unit = Unit(read.rows, read.neighbours)
     products, queries = len(read.workload.products), count_text(read.workload.query_count)
     typer.echo(f"{products:,} products, {queries} queries, {count_text(read.schema.cells)} cells")
     weighted = "RMSE" if all(product.weight == 1 for product in read.workload.products) else "weighted RMSE"
+    if targets:
+        weighted = "largest ratio of a margin to its target"
+    elif aim == "max":
+        weighted = "largest standard error"
     typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
     with _search() as tell:
         found = select(
             read.workload,
             noise=read.noise,
             unit=unit,
+            objective=aim,
+            targets=targets,
             restarts=restarts,
             seed=seed,
             time_limit=time_limit,
             on_progress=tell,
         )
-    found.save(target, overwrite=force)
-    typer.echo(f"{found.operator} has the least error; wrote {target}")
+    found.save(path, overwrite=force)
+    typer.echo(f"{found.operator} {'needs the least budget' if targets else 'has the least error'}; wrote {path}")
     if read.noise == "gaussian":
         typer.echo("note: this version predicts Gaussian plans but releases Laplace ones only")
-    typer.echo(f"next: hdmm show {target} --epsilon 1" + (" --delta 1e-6" if read.noise == "gaussian" else ""))
+    usual = " --epsilon 1" + (" --delta 1e-6" if read.noise == "gaussian" else "")
+    if targets:
+        usual = _tell_needed(found, delta)
+    typer.echo(f"next: hdmm show {path}{usual}")
 
 
 @app.command()
@@ -90,9 +118,16 @@ def show(
         Path | None, typer.Option(help="Also draw the strategy into this new .png or .svg file.")
     ] = None,
 ) -> None:
-    """Tell the error of every table at a budget, before any of it is spent. Needs no data."""
-    budget = _budget(epsilon, delta, rho)
+    """Tell the error of every table at a budget, before any of it is spent. Needs no data.
+
+    For a plan with targets the budget may be left out: it is then the least one that meets them.
+    """
     loaded = Plan.load(plan)
+    if loaded.targets and epsilon is None and rho is None:
+        budget = loaded.least_budget(delta)
+        typer.echo("the least budget that meets the targets:")
+    else:
+        budget = _budget(epsilon, delta, rho)
     typer.echo(loaded.describe(budget))
     if picture is not None:
         from hdmm.picture import draw
@@ -225,6 +260,34 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
     if epsilon is None and rho is None:
         raise InputError("--epsilon: give a budget, for example --epsilon 1, or with Gaussian noise --rho 0.5")
     return Budget(epsilon, delta, rho)
+
+
+def _targets(given: list[str]) -> dict[str, str]:
+    """Targets by name, from NAME=MARGIN@LEVEL; a name may hold an equals sign."""
+    targets: dict[str, str] = {}
+    for text in given:
+        name, equals, wanted = text.rpartition("=")
+        if not equals or name.strip() in targets:
+            why = "is given twice" if equals else "expected NAME=MARGIN@LEVEL, for example 'by sex and age=50@95%'"
+            raise InputError(f"--target {text!r}: {why}")
+        targets[name.strip()] = wanted
+    return targets
+
+
+def _tell_needed(plan: Plan, delta: str) -> str:
+    """Tell the least budget that meets the targets; return it as options."""
+    from hdmm._plan.describe import target_lines
+
+    if plan.noise == "laplace":
+        budget = plan.least_budget()
+        typer.echo(f"\nleast budget that meets all targets: {budget}")
+        options = f" --epsilon {decimal_text(budget.epsilon or Fraction(0))}"
+    else:
+        budget = plan.least_budget(delta)
+        typer.echo(f"\nleast budget that meets all targets: {budget}; or {plan.least_budget()}")
+        options = f" --epsilon {decimal_text(budget.epsilon or Fraction(0))} --delta {delta}"
+    typer.echo("\n".join(target_lines(plan, budget)))
+    return options
 
 
 @contextmanager

@@ -15,6 +15,11 @@ identity, plain: the rmse of counting every cell, and of noise on each answer as
 bound: no plan for this product alone can have a lower rmse"""
 
 
+_TARGETS = 20
+"""The most targets that are listed."""
+_PROVED = 0.02
+
+
 def describe(plan: Plan, budget: Budget) -> str:
     """The predicted error of every product at a budget, beside Identity, the plain mechanism and the bound."""
     errors = plan.errors(budget)
@@ -32,7 +37,7 @@ def describe(plan: Plan, budget: Budget) -> str:
         _LEGEND,
         "",
         *_overall(plan, budget),
-        *_worse(rows),
+        *(_worse(rows) if plan.objective.limits is None else []),
     ]
     return "\n".join(lines)
 
@@ -45,23 +50,64 @@ def _local(plan: Plan) -> list[str]:
 
 def _others(plan: Plan) -> list[str]:
     """By how much the chosen operator won."""
-    ranked = sorted(plan.tried, key=lambda one: one.rmse)
-    behind = [one for one in ranked if one.operator != plan.operator]
-    if not behind or not ranked[0].rmse:
+    errors: dict[str, float] = {}
+    for one in plan.tried:
+        error = one.rmse if one.worst is None else one.worst
+        errors[one.operator] = min(error, errors.get(one.operator, error))
+    own = errors.pop(plan.operator, None)
+    if not errors or not own:
         return []
-    ratios = ", ".join(f"{one.operator} {one.rmse / ranked[0].rmse:,.2f}" for one in behind)
-    return [f"the RMSE of the other candidates, as a multiple of its own: {ratios}"]
+    ratios = ", ".join(f"{name} {error / own:,.2f}" for name, error in sorted(errors.items(), key=lambda pair: pair[1]))
+    what = "RMSE" if plan.objective.limits is None else "largest error"
+    return [f"the {what} of the other candidates, as a multiple of its own: {ratios}"]
 
 
 def _overall(plan: Plan, budget: Budget) -> list[str]:
+    if plan.targets:
+        return [*_rmse(plan, budget, ""), *target_lines(plan, budget)]
+    if plan.aim == "max":
+        worst, bound = plan.worst(budget), plan.bound(budget)
+        weighted = "" if all(product.weight == 1 for product in plan.workload.products) else "weighted "
+        return [
+            *_rmse(plan, budget, ""),
+            f"largest {weighted}standard error, which the plan minimises: {worst:,.2f}{_known(worst, bound)}",
+        ]
     rmse, bound = plan.rmse(budget), plan.bound(budget)
-    known = f", {rmse / bound:.2f} times the lower bound {bound:,.2f}" if bound else ", no lower bound known"
+    return _rmse(plan, budget, _known(rmse, bound))
+
+
+def _known(found: float, bound: float | None) -> str:
+    return f", {found / bound:.2f} times the lower bound {bound:,.2f}" if bound else ", no lower bound known"
+
+
+def target_lines(plan: Plan, budget: Budget) -> list[str]:
+    """The targets, what the margins are at a budget, and which of them drive it."""
+    rows = plan.target_margins(budget).to_pylist()
+    shown = sorted(rows, key=lambda row: -row["margin"] / row["wanted"])[:_TARGETS]
+    table = [
+        [row["product"], f"{row['wanted']:,.6g}@{100 * row['level']:.6g}%", row["margin"], "*" if row["drives"] else ""]
+        for row in shown
+    ]
+    met = all(row["margin"] <= row["wanted"] for row in rows)
+    more = f", and {len(rows) - len(shown)} more that are met with more room" if len(rows) > len(shown) else ""
+    proof = "found by a search: another plan might need less"
+    if plan.certificate is not None and plan.certificate < _PROVED:
+        proof = f"proved: no plan could bear noise of a {100 * plan.certificate:.2g}% larger variance"
+    return [
+        "",
+        text_table(["product", "target", "margin", "drives"], table) + more,
+        f"all targets are {'met' if met else 'NOT met'} at this budget; * drives it ({proof})",
+    ]
+
+
+def _rmse(plan: Plan, budget: Budget, known: str) -> list[str]:
+    rmse = plan.rmse(budget)
     total = f"RMSE over all {plan.workload.query_count:,} answers: "
     if all(product.weight == 1 for product in plan.workload.products):
         return [f"{total}{rmse:,.2f}{known}"]
     return [
         f"{total}{plan.unweighted_rmse(budget):,.2f}",
-        f"with weights, which the plan minimises: {rmse:,.2f}{known}",
+        f"with weights{', which the plan minimises' if known else ''}: {rmse:,.2f}{known}",
     ]
 
 

@@ -79,6 +79,7 @@ class _Candidate(_Model):
     seconds: float
     certificate: float | None
     seed: int | None
+    worst: float | None = None
 
 
 class _File(_Model):
@@ -92,7 +93,9 @@ class _File(_Model):
 
 def plan_bytes(plan: Plan) -> bytes:
     """A plan as the bytes of its file."""
-    spec = Spec(plan.workload.schema, plan.workload, plan.noise, plan.unit.rows, plan.unit.neighbours)
+    unit = plan.unit
+    schema = plan.workload.schema
+    spec = Spec(schema, plan.workload, plan.noise, unit.rows, unit.neighbours, plan.aim, plan.targets)
     content = _File(
         spec=spec.data(),
         strategy=_strategy_data(plan.strategy, plan.workload),
@@ -139,7 +142,8 @@ def parse(content: Any, name: str) -> Plan:
     if not _same(norm, file.sensitivity):
         raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
     tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
-    return Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried, file.lowest)
+    aims = (spec.objective, spec.targets)
+    return Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried, file.lowest, *aims)
 
 
 def _same(norm: Number, stated: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
@@ -16,12 +16,16 @@ from hdmm.accuracy import Accuracy, accuracy
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError
 from hdmm.matrix import Gram
+from hdmm.objective import Objective
 from hdmm.operators.base import loss
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate, unit_variance
+from hdmm.privacy.intervals import normal_margin
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
 from hdmm.workload import EncodedProduct, Workload
+from hdmm.workload.spec import Aim
+from hdmm.workload.targets import Target, by_product
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,13 +37,18 @@ REFERENCE: dict[NoiseKind, Budget] = {"laplace": Budget(epsilon=1), "gaussian": 
 @final
 @dataclass(frozen=True)
 class Candidate:
-    """One strategy that was tried: its RMSE at the reference budget, and how far from optimal it can be."""
+    """One strategy that was tried: its RMSE at the reference budget, and how far from optimal it can be.
+
+    ``worst`` is the root of what is made small, where that is not the total: the largest weighted standard error, or
+    the largest ratio of a margin to its target.
+    """
 
     operator: str
     rmse: float
     seconds: float
     certificate: float | None
     seed: int | None = None
+    worst: float | None = None
 
 
 @final
@@ -54,7 +63,20 @@ class Plan:
     operator: str
     tried: tuple[Candidate, ...]
     lowest: float | None = None
-    """A proved lower bound on the loss of every strategy; None where none is known."""
+    """A proved lower bound on the objective's value under every strategy; None where none is known."""
+    aim: Aim = "total"
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    """Margins that products are to keep, where the plan was made for the least budget that meets them."""
+
+    @cached_property
+    def objective(self) -> Objective:
+        """What the plan makes small."""
+        return objective_of(self.workload, self.aim, self.targets)
+
+    @cached_property
+    def value(self) -> float:
+        """The objective's value at unit noise."""
+        return self.objective.value(self.strategy, self.workload.encoded, NORM[self.noise])
 
     @cached_property
     def loss(self) -> float:
@@ -63,8 +85,11 @@ class Plan:
 
     @property
     def certificate(self) -> float | None:
-        """The plan's total squared error over the best proved lower bound, minus 1; None where no bound is known."""
-        return self.loss / self.lowest - 1 if self.lowest else None
+        """How far from optimal the plan can be at most; None where no bound is known.
+
+        It is the total squared error, or under other objectives the largest variance, over its bound, minus 1.
+        """
+        return self.value / self.lowest - 1 if self.lowest else None
 
     @property
     def candidates(self) -> pa.Table:
@@ -91,11 +116,37 @@ class Plan:
         return rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget), weighted=False)
 
     def bound(self, budget: Budget) -> float | None:
-        """A lower bound on the RMSE of every strategy of integer queries; None where no bound is known."""
+        """A lower bound for every strategy of integer queries on what the plan makes small; None where none is known.
+
+        On the RMSE; under ``objective="max"`` on the largest weighted standard error; with targets on the largest ratio
+        of a margin to its target.
+        """
         budget.check(self.noise)
         if self.lowest is None:
             return None
-        return sqrt(unit_variance(self.noise, budget) * self.lowest / self.workload.query_count)
+        queries = self.workload.query_count if self.objective.limits is None else 1
+        return sqrt(unit_variance(self.noise, budget) * self.lowest / queries)
+
+    def worst(self, budget: Budget) -> float:
+        """The largest standard error of any answer, weights included."""
+        largest = Objective.largest(self.workload.encoded)
+        noise = self.calibrate(budget).variances
+        return sqrt(largest.ratios(self.strategy, self.workload.encoded, noise).max())
+
+    def least_budget(self, delta: str | None = None) -> Budget:
+        """The least budget, to four digits, at which every answer keeps its target.
+
+        ε for Laplace noise; for Gaussian noise ρ, or with ``delta`` the ε beside it.
+        """
+        from hdmm._plan.needed import least_budget
+
+        return least_budget(self, delta)
+
+    def target_margins(self, budget: Budget) -> pa.Table:
+        """For every target and product its predicted margin at a budget, and whether it drives the budget."""
+        from hdmm._plan.needed import target_margins
+
+        return target_margins(self, budget)
 
     def accuracy(self, name: str, budget: Budget) -> Accuracy:
         """The standard error and the 95% margin of every answer to a product."""
@@ -167,3 +218,16 @@ def rmse(strategy: Strategy, products: Sequence[EncodedProduct], noise: Calibrat
     squares = np.array([float(product.weight) ** 2 if weighted else 1.0 for product in products])
     total = float(squares @ strategy.squared_errors(products, noise.variances))
     return sqrt(total / sum(product.queries for product in products))
+
+
+def objective_of(workload: Workload, aim: Aim, targets: Mapping[str, Target]) -> Objective:
+    """What is to be small: with targets, the largest ratio of a variance to that at which a normal margin is kept."""
+    if targets:
+        limits = [
+            min((float(target.margin) / normal_margin(1.0, float(target.level))) ** 2 for _, target in found)
+            if found
+            else None
+            for found in by_product(workload, targets)
+        ]
+        return Objective(tuple(limits))
+    return Objective() if aim == "total" else Objective.largest(workload.encoded)

@@ -19,6 +19,7 @@ import numpy as np
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Dense, Gram, Matrix, Norm, Spiked
 from hdmm.matrix.factors import DenseGram
+from hdmm.matrix.subsets import Axes
 from hdmm.operators.alike import alike, among, spread
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort, least
@@ -51,7 +52,7 @@ class Residual(Operator):
         if max(len(term.factors) for term in gram.terms) > _WIDEST:
             return None
         try:
-            search = _Search(gram)
+            search = Search(gram)
         except TooLargeError:
             return None
         with one_thread():
@@ -75,7 +76,7 @@ class _Base:
 
 
 @final
-class _Search:
+class Search:
     """The sets of attributes that occur, and the bases of the attributes, improved one after the other."""
 
     def __init__(self, gram: Gram) -> None:
@@ -83,12 +84,16 @@ class _Search:
         self._axes, self._problem, self.sets = self._subsets.axes, self._subsets.problem, self._subsets.sets
         self._bases = [self._start(i) for i in range(len(self._axes))]
 
+    @cached_property
+    def searched(self) -> list[int]:
+        """The places of the attributes whose workloads are more than Identity and Total."""
+        return [i for i, pairs in enumerate(self._problem.even) if pairs is None]
+
     def run(self, effort: Effort) -> None:
-        """Improve the attributes whose workloads are more than Identity and Total until nothing moves."""
-        searched = [i for i, pairs in enumerate(self._problem.even) if pairs is None]
+        """Improve the searched attributes until nothing moves."""
         before = np.inf
-        for _ in range(_ROUNDS if searched else 0):
-            for i in searched:
+        for _ in range(_ROUNDS if self.searched else 0):
+            for i in self.searched:
                 self._improve(i)
             found = self.loss()
             if not found < before * (1 - _ENOUGH) or effort.over:
@@ -99,9 +104,22 @@ class _Search:
         """(Σ_a √v_a)², with other errors on one attribute."""
         return float(np.sqrt(self._variances(other)).sum() ** 2)
 
-    def strategy(self, sizes: tuple[int, ...]) -> ResidualStrategy:
-        """The blocks with their best weights; sets of which nothing is asked are left out."""
-        variances = self._variances()
+    @property
+    def norms(self) -> dict[int, float]:
+        """The largest column norm of every attribute's factor, by axis."""
+        return {axis: base.norm for axis, base in zip(self._axes, self._bases, strict=True)}
+
+    def number(self, axes: Axes) -> int | None:
+        """The number of a set of attributes; None where it does not occur."""
+        return self._numbers.get(axes)
+
+    @cached_property
+    def _numbers(self) -> dict[Axes, int]:
+        return {tuple(self._axes[i] for i in a): number for a, number in self.sets.items()}
+
+    def strategy(self, sizes: tuple[int, ...], variances: Array | None = None) -> ResidualStrategy:
+        """The blocks with the best weights for what is asked of each set; sets of which nothing is are left out."""
+        variances = self._variances() if variances is None else variances
         roots = (variances**0.25).tolist()
         norms, matrices = [base.norm for base in self._bases], [base.matrix for base in self._bases]
         weights = {a: roots[number] / prod([norms[i] for i in a]) for a, number in self.sets.items() if roots[number]}

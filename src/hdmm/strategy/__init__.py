@@ -1,6 +1,17 @@
 """What is measured: strategies as tuples of blocks, in families that differ in how answers are estimated from them."""
 
-from hdmm.strategy.base import Coefficients, Strategy, loss
+from hdmm.strategy.base import (
+    Coefficients,
+    Noise,
+    Strategy,
+    Types,
+    in_pieces,
+    loss,
+    types_of,
+    unit_noise,
+    variances,
+    worst_variance,
+)
 from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.strategy.explicit import ExplicitStrategy
@@ -17,12 +28,19 @@ __all__ = [
     "ExplicitStrategy",
     "KronStrategy",
     "MarginalStrategy",
+    "Noise",
     "ResidualStrategy",
     "RowTypes",
     "Strategy",
+    "Types",
     "UnionStrategy",
+    "in_pieces",
     "loss",
     "rounded",
     "row_types",
     "sensitivity",
+    "types_of",
+    "unit_noise",
+    "variances",
+    "worst_variance",
 ]

@@ -15,6 +15,9 @@ from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.rows import Power, RowTypes, rounded
 from hdmm.workload import Encoded, EncodedProduct
 
+_ENTRIES = 1 << 22
+"""Coefficients in memory at a time."""
+
 Noise = Sequence[float]
 """The variance of the noise on each block's answers, one number per block."""
 
@@ -165,9 +168,51 @@ class Strategy(ABC):
         """The answers to a product, from what :meth:`reconstruct` returned."""
 
 
+Types = tuple[RowTypes, ...]
+
+
+def types_of(strategy: Strategy, product: EncodedProduct) -> Types:
+    """The row types on every axis of a product."""
+    return tuple(strategy.row_types(product, axis) for axis in product.axes)
+
+
+def in_pieces(strategy: Strategy, product: EncodedProduct, types: Types) -> Iterator[Types]:
+    """Row types with those of the first axis in pieces, so small that memory holds their coefficients."""
+    if not types:
+        yield ()
+        return
+    step = max(1, _ENTRIES // strategy.row_size(product, types))
+    for start in range(0, len(types[0]), step):
+        yield (types[0].some(start, start + step), *types[1:])
+
+
+def variances(strategy: Strategy, product: EncodedProduct, noise: Noise, types: Types) -> Array:
+    """The variance of the answers to a product, for every combination of row types."""
+    return np.concatenate([np.atleast_1d(table) for table in _variances(strategy, product, noise, types)])
+
+
+def worst_variance(strategy: Strategy, product: EncodedProduct, noise: Noise) -> float:
+    """The largest variance of an answer to a product."""
+    tables = _variances(strategy, product, noise, types_of(strategy, product))
+    return max(float(table.max()) for table in tables)
+
+
+def _variances(strategy: Strategy, product: EncodedProduct, noise: Noise, types: Types) -> Iterator[Array]:
+    for piece in in_pieces(strategy, product, types):
+        total = np.zeros(tuple(len(one) for one in piece))
+        for block in strategy.coefficients(product, piece, noise):
+            total += noise[block.block] * block.power_sum(2)
+        yield total
+
+
+def unit_noise(strategy: Strategy, norm: Norm) -> tuple[float, ...]:
+    """The variance on each block's answers at unit noise: ‖A‖² over the square of its weight."""
+    squared = float(sensitivity(strategy.blocks, norm)) ** (2 / norm)
+    return tuple(squared / float(block.weight) ** 2 for block in strategy.blocks)
+
+
 def loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:
     """The weighted total squared error at unit noise, ‖A‖²·‖WA⁺‖²_F (paper, prop:error)."""
-    squared = float(sensitivity(strategy.blocks, norm)) ** (2 / norm)
-    noise = tuple(squared / float(block.weight) ** 2 for block in strategy.blocks)
+    noise = unit_noise(strategy, norm)
     squares = np.array([float(product.weight) ** 2 for product in workload.products])
     return float(squares @ strategy.squared_errors(workload.products, noise))

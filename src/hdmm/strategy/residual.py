@@ -19,7 +19,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Matrix, Spiked
 from hdmm.matrix.subsets import Axes, subsets
-from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
+from hdmm.strategy.base import Coefficients, Factored, Noise, Spread, Strategy, placed
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
@@ -130,12 +130,33 @@ class ResidualStrategy(Strategy):
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         """Types of the entries of W G, one for each term, and beside them those of W f, the same all along a row."""
-        return self._parts[axis].row_types(product.factors[axis], product.masks(axis))
+        if product.condition is not None:
+            return self._parts[axis].row_types(product.factors[axis], product.masks(axis))
+        factor = product.factors[axis]
+        if (axis, id(factor)) not in self._types:
+            self._types[axis, id(factor)] = (factor, self._parts[axis].row_types(factor, product.masks(axis)))
+        return self._types[axis, id(factor)][1]
+
+    @cached_property
+    def _types(self) -> dict[tuple[int, int], tuple[Matrix, RowTypes]]:
+        return {}  # by identity, as above
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
-        return prod(len(one) for one in types[1:]) * prod(one.width for one in types) * len(product.coefficients)
+        others = prod(len(one) for one in types[1:])
+        if product.condition is None:
+            return others
+        return others * prod(one.width for one in types) * len(product.coefficients)
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        if product.condition is None:
+            rest = [RowTypes.of(one.labels, one.values[:, :, :1], one.counts) for one in types]
+            even = [RowTypes.of(one.labels, one.values[:, :1, 1:], np.ones((len(one), 1))) for one in types]
+            for subset in subsets(product.axes):
+                if subset in self._places:
+                    pairs = zip(product.axes, even, rest, strict=True)
+                    own = tuple(pair[axis in subset] for axis, *pair in pairs)
+                    yield Factored(self._places[subset], own, ())
+            return
         # Axis i runs over the types of the product's i-th attribute, axis d + i over the entries of a type; that of the
         # values ends with the terms of the condition.
         d, terms = len(types), len(product.coefficients)

@@ -7,7 +7,7 @@ and a plan build the same workload. A mistake is reported with its place, and fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -19,9 +19,12 @@ from hdmm.workload.marginals import marginals
 from hdmm.workload.plain import Mistake, Place, boolean, integer, items, mapping, number, scalar, word
 from hdmm.workload.products import Product, Workload
 from hdmm.workload.sql import read_sql
+from hdmm.workload.targets import Target, read_targets
 from hdmm.workload.write import WORDS, product_data
 
-_SECTIONS = ("schema", "workload", "privacy")
+_SECTIONS = ("schema", "workload", "objective", "targets", "privacy")
+Aim = Literal["total", "max"]
+_AIMS: tuple[Aim, ...] = ("total", "max")
 Noise = Literal["laplace", "gaussian"]
 Neighbours = Literal["add-remove", "replace-one"]
 _NOISES: tuple[Noise, ...] = ("laplace", "gaussian")
@@ -32,13 +35,15 @@ _KEYS = ("identity", "width", "ranges", "values", "where", "custom", "not", "per
 @final
 @dataclass(frozen=True)
 class Spec:
-    """What a spec file says: the schema, the questions, the noise and the privacy unit."""
+    """What a spec file says: the schema, the questions, what is to be accurate, the noise and the privacy unit."""
 
     schema: Schema
     workload: Workload
     noise: Noise = "laplace"
     rows: int = 1
     neighbours: Neighbours = "add-remove"
+    objective: Aim = "total"
+    targets: Mapping[str, Target] = field(default_factory=dict)
 
     @staticmethod
     def load(path: str | Path) -> Spec:
@@ -63,13 +68,19 @@ class Spec:
         rows = integer(unit.get("rows", 1), ("privacy", "unit", "rows"))
         where: Place = ("privacy", "unit", "neighbours")
         neighbours = word(unit.get("neighbours", "add-remove"), where, _NEIGHBOURS)
-        return Spec(schema, workload, noise, rows, neighbours)
+        objective = word(sections.get("objective", "total"), ("objective",), _AIMS)
+        targets = _read_targets(workload, mapping(sections.get("targets", {}), ("targets",)))
+        if targets and objective != "total":
+            raise Mistake(("objective",), "give an objective or targets, not both")
+        return Spec(schema, workload, noise, rows, neighbours, objective, targets)
 
     def data(self) -> dict[str, Any]:
         """The spec as plain data; reading it back gives an equal spec."""
         return {
             "schema": {name: domain_data(domain) for name, domain in self.schema.items()},
             "workload": [product_data(product) for product in self.workload.products],
+            **({"objective": self.objective} if self.objective != "total" else {}),
+            **({"targets": {name: str(target) for name, target in self.targets.items()}} if self.targets else {}),
             "privacy": {"noise": self.noise, "unit": {"rows": self.rows, "neighbours": self.neighbours}},
         }
 
@@ -99,6 +110,17 @@ def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
         return Workload(schema, products)
     except InputError as error:
         raise Mistake(_culprit(schema, products, places), str(error)) from None
+
+
+def _read_targets(workload: Workload, data: Mapping[str, Any]) -> dict[str, Target]:
+    targets: dict[str, Target] = {}
+    for name, text in data.items():
+        place: Place = ("targets", name)
+        try:
+            targets |= read_targets(workload, {name: str(scalar(text, place))})
+        except InputError as error:
+            raise error if isinstance(error, Mistake) else Mistake(place, str(error)) from None
+    return targets
 
 
 def _culprit(schema: Schema, products: Sequence[Product], places: Sequence[Place]) -> Place:

@@ -1,0 +1,50 @@
+"""What a strategy is to make small: the total squared error, or the largest error of any answer.
+
+For the largest, every product may have a limit on the variance of its answers, and what counts is the largest ratio of
+a variance to its limit, over all rows of all products: the worst row, not the mean. Products without a limit are
+answered too, but their errors do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix import Array, Norm
+from hdmm.strategy import Noise, Strategy, loss, types_of, unit_noise, worst_variance
+from hdmm.workload import Encoded
+
+
+@final
+@dataclass(frozen=True)
+class Objective:
+    """The total squared error; or with limits, one for each product or None, the largest variance relative to them."""
+
+    limits: tuple[float | None, ...] | None = None
+
+    @staticmethod
+    def largest(workload: Encoded) -> Objective:
+        """The largest weighted standard error: a weight w makes an error count w times."""
+        return Objective(tuple(1 / float(product.weight) ** 2 for product in workload.products))
+
+    def value(self, strategy: Strategy, workload: Encoded, norm: Norm) -> float:
+        """What the objective is under a strategy, at unit noise."""
+        if self.limits is None:
+            return loss(strategy, workload, norm)
+        return float(self.ratios(strategy, workload, unit_noise(strategy, norm)).max())
+
+    def ratios(self, strategy: Strategy, workload: Encoded, noise: Noise) -> Array:
+        """For every product the largest variance of an answer over the limit; 0 without a limit."""
+        assert self.limits is not None
+        means = strategy.squared_errors(workload.products, noise)
+        ratios = np.zeros(len(workload.products))
+        for number, (product, limit) in enumerate(zip(workload.products, self.limits, strict=True)):
+            if limit is None:
+                continue
+            types = types_of(strategy, product)
+            alike = all(len(one) == 1 for one in types)  # then the mean is the worst
+            worst = means[number] / product.queries if alike else worst_variance(strategy, product, noise)
+            ratios[number] = worst / limit
+        return ratios

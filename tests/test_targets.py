@@ -1,0 +1,148 @@
+"""Objectives and accuracy targets: what is asked for is what is made small, and the returned budget is the least."""
+
+from decimal import Decimal
+
+import pytest
+
+import hdmm
+from hdmm.errors import BudgetError, InputError, WorkloadError
+
+PERSON = hdmm.Schema(sex=["F", "M"], age=range(20), hispanic=[False, True])
+W = (
+    hdmm.Workload(PERSON)
+    .add("by sex and age", sex=hdmm.Identity(), age=hdmm.Prefix())
+    .add("hispanic: age", age=hdmm.Identity(), hispanic=hdmm.Where("hispanic"))
+    .add("hispanic: total", hispanic=hdmm.Where("hispanic"))
+    .add("either", sex=hdmm.Identity(), where="hispanic OR age >= 10")
+)
+TARGETS = {"by sex and age": "50@95%", "hispanic": "20@90%"}
+
+
+@pytest.fixture(scope="module", params=["laplace", "gaussian"])
+def plan(request):
+    return hdmm.select(W, request.param, targets=TARGETS, restarts=1)
+
+
+def budgets(plan):
+    return [(None, "epsilon")] if plan.noise == "laplace" else [(None, "rho"), ("1e-6", "epsilon")]
+
+
+def test_the_budget_is_the_least_that_meets_the_targets(plan):
+    for delta, name in budgets(plan):
+        budget = plan.least_budget(delta)
+        rows = plan.target_margins(budget).to_pylist()
+        assert [row["product"] for row in rows] == ["by sex and age", "hispanic: age", "hispanic: total"]
+        assert all(row["margin"] <= row["wanted"] for row in rows)
+        assert any(row["drives"] for row in rows)
+        less = Decimal(str(float(getattr(budget, name)) * 0.997))
+        rows = plan.target_margins(hdmm.Budget(**{name: less, "delta": delta})).to_pylist()
+        assert any(row["margin"] > row["wanted"] for row in rows)
+
+
+def test_the_margins_are_those_that_are_predicted(plan):
+    delta, _ = budgets(plan)[-1]
+    budget = plan.least_budget(delta)
+    errors = {row["product"]: row for row in plan.errors(budget).to_pylist()}
+    found = {row["product"]: row["margin"] for row in plan.target_margins(budget).to_pylist()}
+    assert found["by sex and age"] == pytest.approx(errors["by sex and age"]["margin95"])
+    assert errors["hispanic: age"]["stderr_max"] < found["hispanic: age"] < errors["hispanic: age"]["margin95"]
+    assert f"{budget}" in plan.describe(budget)
+    assert "all targets are met" in plan.describe(budget)
+
+
+def test_a_plan_for_all_needs_more_budget(plan):
+    other = hdmm.select(W, plan.noise, restarts=1)
+    other = hdmm.Plan(W, plan.noise, other.unit, other.strategy, other.operator, (), None, "total", plan.targets)
+    delta, name = budgets(plan)[-1]
+    assert getattr(plan.least_budget(delta), name) < getattr(other.least_budget(delta), name)
+
+
+def test_targets_are_kept_in_the_file(plan, tmp_path):
+    plan.save(tmp_path / "a.plan")
+    loaded = hdmm.Plan.load(tmp_path / "a.plan")
+    assert loaded.targets == plan.targets
+    assert loaded.least_budget() == plan.least_budget()
+    assert loaded.certificate == plan.certificate
+
+
+def test_the_largest_error_is_made_small():
+    largest, total = (hdmm.select(W, "gaussian", objective=objective) for objective in ("max", "total"))
+    budget = hdmm.Budget(1, "1e-6")
+    assert largest.worst(budget) < total.worst(budget)
+    assert largest.rmse(budget) > total.rmse(budget)
+    assert largest.worst(budget) == pytest.approx(max(largest.errors(budget)["stderr_max"].to_pylist()))
+    assert largest.bound(budget) <= largest.worst(budget)
+    assert "largest standard error, which the plan minimises" in largest.describe(budget)
+
+
+def test_a_weight_makes_an_error_count_more_often():
+    products = [hdmm.Product(p.name, p.predicates, 5 if p.name == "either" else 1, p.where) for p in W.products]
+    heavy = hdmm.Workload(PERSON, products)
+    budget = hdmm.Budget(1, "1e-6")
+    plans = [hdmm.select(w, "gaussian", objective="max") for w in (W, heavy)]
+    errors = [{row["product"]: row["stderr_max"] for row in plan.errors(budget).to_pylist()} for plan in plans]
+    assert errors[1]["either"] < 0.8 * errors[0]["either"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"objective": "mean"}, "expected 'total' or 'max'"),
+        ({"objective": "max", "targets": TARGETS}, "an objective or targets"),
+        ({"targets": {"by age and sex": "5"}}, "no such product; did you mean 'by sex and age'"),
+        ({"targets": {"either": "5@95"}}, "for example '50@95%'"),
+        ({"targets": {"either": "0@95%"}}, "for example '50@95%'"),
+        ({"targets": {"either": "5@100%"}}, "a level from 50%"),
+        ({"targets": {"either": 5}}, "for example '50@95%'"),
+        ({"targets": ["either=5"]}, "expected a mapping"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        hdmm.select(W, **arguments)
+
+
+def test_a_plan_without_targets_needs_no_budget_in_particular():
+    plan = hdmm.select(hdmm.Workload(PERSON).add("total"))
+    with pytest.raises(InputError, match="has no targets"):
+        plan.least_budget()
+
+
+def test_targets_that_no_budget_meets_are_refused():
+    with pytest.raises(BudgetError, match="Laplace noise takes epsilon alone"):
+        hdmm.select(hdmm.Workload(PERSON).add("total"), targets={"total": "5"}).least_budget("1e-6")
+    tiny = hdmm.select(hdmm.Workload(PERSON).add("by age", age=hdmm.Prefix()), "gaussian", targets={"by age": "0.001"})
+    with pytest.raises(InputError, match="the targets cannot be met"):
+        tiny.least_budget("1e-6")
+
+
+def test_specs_hold_objectives_and_targets(tmp_path):
+    targets = {name: hdmm.Target(text) for name, text in TARGETS.items()}
+    for spec in (hdmm.Spec(PERSON, W, objective="max"), hdmm.Spec(PERSON, W, targets=targets)):
+        spec.save(tmp_path / "spec.yaml")
+        assert hdmm.Spec.load(tmp_path / "spec.yaml") == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("objective: least", "line 5: objective: unknown word 'least'"),
+        ("targets: {all: 5}", "line 5: targets.all: target 'all': no such product; known: 'total'"),
+        ("targets: {total: about 5}", "line 5: targets.total: product 'total': target 'about 5': expected"),
+        ("targets: {total: 5}\nobjective: max", "line 6: objective: give an objective or targets"),
+    ],
+)
+def test_mistakes_in_specs_are_told_with_their_line(tmp_path, text, message):
+    path = tmp_path / "spec.yaml"
+    path.write_text("schema:\n  a: {min: 0, max: 3}\nworkload:\n  - {name: total}\n" + text + "\n")
+    with pytest.raises(InputError, match=message):
+        hdmm.Spec.load(path)
+
+
+def test_a_target_reads_back():
+    for text in ("50@95%", "0.5@99.9%", "1000000@50%"):
+        assert str(hdmm.Target(text)) == text
+        assert hdmm.Target(str(hdmm.Target(text))) == hdmm.Target(text)
+    assert hdmm.Target("7") == hdmm.Target(" 7 @ 95 % ")
+    with pytest.raises(WorkloadError):
+        hdmm.Target("-3@95%")
