@@ -37,6 +37,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+_ALL_CORES, _LONG = -1, 5
+"""More restarts than that are shared by all cores."""
+
 Epsilon = Annotated[str | None, typer.Option(help="Privacy budget ε, an exact decimal such as 0.5.")]
 Delta = Annotated[str | None, typer.Option(help="δ beside ε, for Gaussian noise, such as 1e-6.")]
 Rho = Annotated[str | None, typer.Option(help="ρ instead of ε and δ, for Gaussian noise.")]
@@ -66,10 +69,15 @@ def plan(
         ),
     ] = None,
     delta: Annotated[str, typer.Option(help="δ at which targets' ε is told, for Gaussian noise.")] = "1e-6",
+    jobs: Annotated[
+        int | None, typer.Option(help="How many processes share the search; by default all cores if it is a long one.")
+    ] = None,
 ) -> None:
     """Find the measurements with the least error for the questions of a spec. Needs no data.
 
     With targets it answers the reverse question: how much budget do these accuracies need?
+
+    What was found so far is kept beside the plan, in PLAN.partial: after a crash the same command goes on from there.
     """
     read = Spec.load(spec)
     targets = _targets(target) if target else read.targets
@@ -77,6 +85,7 @@ def plan(
     path = output or spec.with_suffix(".plan")
     if path.exists() and not force:
         raise InputError(f"{path}: exists already; choose another name with -o, or replace it with --force")
+    partial = path.with_name(path.name + ".partial")
     unit = Unit(read.rows, read.neighbours)
     products, queries = len(read.workload.products), count_text(read.workload.query_count)
     typer.echo(f"{products:,} products, {queries} queries, {count_text(read.schema.cells)} cells")
@@ -86,19 +95,26 @@ def plan(
     elif aim == "max":
         weighted = "largest standard error"
     typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
-    with _search() as tell:
-        found = select(
-            read.workload,
-            noise=read.noise,
-            unit=unit,
-            objective=aim,
-            targets=targets,
-            restarts=restarts,
-            seed=seed,
-            time_limit=time_limit,
-            on_progress=tell,
-        )
+    try:
+        with _search() as tell:
+            found = select(
+                read.workload,
+                noise=read.noise,
+                unit=unit,
+                objective=aim,
+                targets=targets,
+                restarts=restarts,
+                seed=seed,
+                time_limit=time_limit,
+                jobs=jobs if jobs is not None else _ALL_CORES if restarts > _LONG else 1,
+                checkpoint=partial,
+                on_progress=tell,
+            )
+    except InputError:
+        partial.unlink(missing_ok=True)
+        raise
     found.save(path, overwrite=force)
+    partial.unlink(missing_ok=True)
     typer.echo(f"{found.operator} {'needs the least budget' if targets else 'has the least error'}; wrote {path}")
     if read.noise == "gaussian":
         typer.echo("note: this version predicts Gaussian plans but releases Laplace ones only")

@@ -73,6 +73,9 @@ class _Blocks(_Model):
     blocks: list[_Block]
 
 
+StrategyData = Annotated[_Direct | _Blocks, Field(discriminator="family")]
+
+
 class _Candidate(_Model):
     operator: str
     rmse: float
@@ -84,7 +87,7 @@ class _Candidate(_Model):
 
 class _File(_Model):
     spec: dict[str, Any]
-    strategy: Annotated[_Direct | _Blocks, Field(discriminator="family")]
+    strategy: StrategyData
     sensitivity: str
     operator: str
     lowest: float | None
@@ -98,7 +101,7 @@ def plan_bytes(plan: Plan) -> bytes:
     spec = Spec(schema, plan.workload, plan.noise, unit.rows, unit.neighbours, plan.aim, plan.targets)
     content = _File(
         spec=spec.data(),
-        strategy=_strategy_data(plan.strategy, plan.workload),
+        strategy=strategy_data(plan.strategy, plan.workload),
         sensitivity=str(sensitivity(plan.strategy.blocks, NORM[plan.noise])),
         operator=plan.operator,
         lowest=plan.lowest,
@@ -127,7 +130,7 @@ def parse(content: Any, name: str) -> Plan:
     try:
         spec = Spec.read(file.spec)
         unit = Unit(spec.rows, spec.neighbours)
-        strategy = _strategy(file.strategy, spec.workload, spec.noise)
+        strategy = read_strategy(file.strategy, spec.workload, spec.noise)
         check_memory(strategy, spec.workload.encoded)
         supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
         norm = sensitivity(strategy.blocks, NORM[spec.noise])
@@ -156,7 +159,8 @@ def _same(norm: Number, stated: str) -> bool:
     return str(norm) == stated
 
 
-def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
+def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
+    """A strategy as it is written into files."""
     if isinstance(strategy, DirectStrategy):
         return _Direct()
     names = workload.schema.names
@@ -180,7 +184,8 @@ def _strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
     return _Blocks(family=_FAMILIES[type(strategy)], factors=factors, blocks=blocks)
 
 
-def _strategy(data: _Direct | _Blocks, workload: Workload, noise: NoiseKind) -> Strategy:
+def read_strategy(data: _Direct | _Blocks, workload: Workload, noise: NoiseKind) -> Strategy:
+    """A strategy from its data; what is no strategy for the workload's attributes is a ValueError or an InputError."""
     schema, encoded = workload.schema, workload.encoded
     if isinstance(data, _Direct):
         proposal = baselines.Plain().propose(encoded, 1)

@@ -40,7 +40,7 @@ class Dense(Matrix):
         whole = array.dtype.kind in "bui"
         if whole and array.size and max(int(array.max()), -int(array.min())) > LARGEST:
             raise ValueError(f"the entries of an integer matrix lie within ±{LARGEST}")
-        array = array.astype(INTEGER if whole else FLOAT)
+        array = array.astype(INTEGER if whole else FLOAT, order="C")  # so that sums do not depend on how it came
         if array.ndim != 2 or not array.size or not np.isfinite(array).all():
             raise ValueError("a dense matrix has two dimensions, at least one entry, and only finite ones")
         array.flags.writeable = False

@@ -44,6 +44,10 @@ class Operator(ABC):
         """The name under which plans list it."""
         return type(self).__name__
 
+    def random(self, norm: Norm) -> bool:
+        """Whether random starts decide what it finds, so that more of them may find better."""
+        return False
+
     @abstractmethod
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         """A strategy under noise of that norm (1: Laplace, 2: Gaussian); None where the operator does not apply."""

@@ -50,6 +50,9 @@ class MarginalPlus(Operator):
 
     restarts: int | None = None
 
+    def random(self, norm: Norm) -> bool:
+        return norm == 1 and self.restarts is None
+
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         """The best bases and weights found; None where the identity is the best base, or for too many attributes."""
         gram = workload.compact.gram()

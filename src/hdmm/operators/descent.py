@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
-from time import monotonic
+from time import time
 from typing import final
 
 import numpy as np
@@ -27,7 +27,7 @@ class Effort:
     restarts: int = 5
     seed: int = 0
     deadline: float | None = None
-    """In seconds of the monotonic clock; None for as long as it takes."""
+    """In seconds of the clock on the wall, which other machines have too; None for as long as it takes."""
     beat: float = inf
     """The loss of the best strategy so far: a search that is far above it after its first rounds goes no further."""
     quick: bool = False
@@ -36,7 +36,7 @@ class Effort:
     @property
     def over(self) -> bool:
         """Whether the time is up."""
-        return self.deadline is not None and monotonic() >= self.deadline
+        return self.deadline is not None and time() >= self.deadline
 
     def random(self, start: int = 0) -> np.random.Generator:
         """Random numbers for one start: the same ones for the same seed and start."""

@@ -53,6 +53,9 @@ class Kron(Operator):
     restarts: int | None = None
     p: int | None = None
 
+    def random(self, norm: Norm) -> bool:
+        return self.restarts is None
+
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         """The best Kronecker product found; None for a workload of totals only."""
         axes = workload.axes

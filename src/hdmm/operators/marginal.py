@@ -33,6 +33,9 @@ class Marginal(Operator):
 
     restarts: int | None = None
 
+    def random(self, norm: Norm) -> bool:
+        return norm == 1 and self.restarts is None
+
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         """The best weights found; None where the products have too many attributes for a table of their subsets."""
         axes = [axis for axis in workload.axes if workload.sizes[axis] > 1]

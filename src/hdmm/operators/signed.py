@@ -15,6 +15,8 @@ from hdmm.operators.descent import Effort, Objective, descend
 _RIDGES = (1e-3, 1e-4, 1e-5)
 """η as a share of the mean of V's diagonal."""
 _KEPT = 2
+_FAR = 1.1
+"""How much larger than the loss to beat a loss may be after the first steps for the search to go on."""
 _WEAKEST = 1e-4
 """The least ratio of the singular values of a strategy."""
 _SIZE = 64
@@ -36,6 +38,8 @@ def polish(V: Array, start: Array, effort: Effort, iterations: int) -> list[Solu
     found = [descend(losses[0], point, iterations=few // 4, effort=effort) for point in starts]
     found.sort(key=lambda one: one.value)
     solutions = _supporting(V, start)
+    if found[0].value > _FAR * effort.beat:
+        return solutions
     for one in found[:_KEPT]:
         for loss in losses:
             one = descend(loss, one.point, iterations=few, effort=effort)

@@ -46,6 +46,9 @@ class Union(Operator):
     restarts: int | None = None
     p: int | None = None
 
+    def random(self, norm: Norm) -> bool:
+        return self.restarts is None
+
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
         """The best grouping found; None for a workload of one product, which OPT_⊗ answers best."""
         split = _Split(workload, norm, effort, self.p, self.restarts)

@@ -135,6 +135,10 @@ class Strategy(ABC):
     blocks: tuple[Block, ...]
     """What is measured."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to other processes: not what was computed from it, some of which is known by its address."""
+        return {"sizes": self.sizes, "blocks": self.blocks}
+
     @abstractmethod
     def supports(self, product: EncodedProduct) -> bool:
         """Whether every query of the product can be answered from the blocks."""

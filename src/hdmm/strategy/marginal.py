@@ -11,7 +11,7 @@ over the full domain is ever needed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import final
@@ -30,8 +30,6 @@ from hdmm.workload import EncodedProduct
 @dataclass(frozen=True, eq=False)
 class MarginalStrategy(Strategy):
     """Marginals as blocks; any product whose attributes lie within one of them can be answered."""
-
-    _known: dict[str, tuple[tuple[float, ...], dict[Axes, float]]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         factors: dict[int, Matrix] = {}
@@ -152,6 +150,10 @@ class MarginalStrategy(Strategy):
 
     def _kappa(self, axes: Axes) -> float:
         return prod((self._bases[axis].kappa for axis in axes), start=1.0)
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[tuple[float, ...], dict[Axes, float]]]:
+        return {}
 
     def _precisions(self, noise: Noise) -> dict[Axes, float]:
         """g_b for every residual: what all its readings together know."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -86,6 +86,10 @@ class Encoded:
 
     sizes: tuple[int, ...]
     products: tuple[EncodedProduct, ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to other processes: not what was computed from it."""
+        return {"sizes": self.sizes, "products": self.products}
 
     @cached_property
     def query_count(self) -> int:

@@ -1,0 +1,143 @@
+"""Checkpoints: what the tasks of a search have found so far, in a file that is there whole or not at all.
+
+After a crash the same search reads it and does only what is left. It is bound to its search by a key: another workload,
+seed or version starts anew. It holds the best strategy and the numbers of the others, never anything about data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import final
+
+from pydantic import BaseModel, ConfigDict
+
+from hdmm._artefact import encode, read, write
+from hdmm._plan import Candidate
+from hdmm._plan.file import StrategyData, read_strategy, strategy_data
+from hdmm._select.tasks import Found, Task
+from hdmm.errors import InputError, TooLargeError
+from hdmm.privacy.calibrate import NoiseKind
+from hdmm.strategy import Strategy
+from hdmm.workload import Workload
+from hdmm.workload.spec import Aim, Spec
+from hdmm.workload.targets import Target
+
+_KIND = "checkpoint"
+_VERSION = 1
+"""Raised where the same search would no longer find the same."""
+
+
+_Best = tuple[str, Strategy]
+"""The name of the best task, and the strategy that it found."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Candidate(_Model):
+    operator: str
+    rmse: float
+    seconds: float
+    certificate: float | None
+    seed: int | None
+    worst: float | None
+
+
+class _Done(_Model):
+    name: str
+    error: float
+    value: float
+    bound: float | None
+    candidate: _Candidate | None
+    refused: str | None
+
+
+class _File(_Model):
+    key: str
+    done: list[_Done]
+    best: str | None
+    strategy: StrategyData | None
+
+
+def search_key(
+    workload: Workload,
+    noise: NoiseKind,
+    objective: Aim,
+    targets: Mapping[str, Target],
+    operators: Sequence[str],
+    restarts: int,
+    seed: int,
+) -> str:
+    """What tells one search from another."""
+    spec = Spec(workload.schema, workload, noise, objective=objective, targets=targets)
+    told = [_VERSION, spec.data(), list(operators), restarts, seed]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+@final
+class Checkpoint:
+    """The file, and what it held when the search began."""
+
+    def __init__(self, path: Path, key: str, workload: Workload, done: Sequence[_Done], best: _Best | None) -> None:
+        self._path, self._key, self._workload = path, key, workload
+        self._done = {one.name: one for one in done}
+        self._best = best
+
+    @staticmethod
+    def open(path: Path, key: str, workload: Workload, noise: NoiseKind) -> Checkpoint:
+        """Read what there is of this search; a file of another search, or a damaged one, is begun anew."""
+        done, best = _read(path, key, workload, noise) if path.exists() else ([], None)
+        return Checkpoint(path, key, workload, done, best)
+
+    def recall(self, task: Task) -> Found | None:
+        """What a task has found before; its strategy only if that is the best."""
+        done = self._done.get(task.name)
+        if done is None:
+            return None
+        return Found(
+            done.name,
+            task.operator,
+            self._best[1] if self._best is not None and self._best[0] == done.name else None,
+            done.error,
+            done.value,
+            done.bound,
+            None if done.candidate is None else Candidate(**done.candidate.model_dump()),
+            None if done.refused is None else TooLargeError(done.refused),
+        )
+
+    def add(self, found: Found, best: Found | None) -> None:
+        """Write down what one more task has found, and the best strategy so far."""
+        self._done[found.name] = _data(found)
+        strategy = None if best is None or best.strategy is None else strategy_data(best.strategy, self._workload)
+        content = _File(
+            key=self._key,
+            done=list(self._done.values()),
+            best=None if best is None else best.name,
+            strategy=strategy,
+        )
+        write(self._path, encode(_KIND, content.model_dump()), overwrite=True)
+
+
+def _data(found: Found) -> _Done:
+    return _Done(
+        name=found.name,
+        error=found.error,
+        value=found.value,
+        bound=found.bound,
+        candidate=None if found.candidate is None else _Candidate(**vars(found.candidate)),
+        refused=None if found.refused is None else str(found.refused),
+    )
+
+
+def _read(path: Path, key: str, workload: Workload, noise: NoiseKind) -> tuple[list[_Done], _Best | None]:
+    try:
+        file = _File.model_validate(read(_KIND, path))
+        if file.key != key or file.best is None or file.strategy is None:
+            return [], None
+        return file.done, (file.best, read_strategy(file.strategy, workload, noise))
+    except (InputError, ValueError):  # damaged, or of another version: nothing is lost but time
+        return [], None

@@ -1,0 +1,294 @@
+"""Selection (OPT_HDMM): run operators, keep the strategy with the least error. Data is out of reach from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, prod, sqrt
+from pathlib import Path
+from time import time
+from typing import final, get_args
+
+from hdmm import baselines, operators
+from hdmm._plan import REFERENCE, Candidate, Plan, objective_of
+from hdmm._select.checkpoint import Checkpoint, search_key
+from hdmm._select.tasks import Found, Judge, Task, run_all, tasks_of, workers
+from hdmm.bounds import svd_bound
+from hdmm.errors import InputError, TooLargeError, WorkloadError
+from hdmm.matrix import Norm
+from hdmm.matrix.factors import DenseGram
+from hdmm.operators.base import Operator
+from hdmm.operators.descent import Effort
+from hdmm.operators.explicit import CELLS, Explicit
+from hdmm.operators.gaussian import opt0_gaussian
+from hdmm.operators.residual import Residual
+from hdmm.privacy.calibrate import NORM, NoiseKind, unit_variance
+from hdmm.privacy.unit import Unit
+from hdmm.workload import Encoded, Workload
+from hdmm.workload.spec import Aim
+from hdmm.workload.targets import Target, read_targets
+
+
+@final
+@dataclass(frozen=True)
+class Progress:
+    """What `on_progress` is told when an operator begins, and when it has a candidate: the numbers are at ε = 1."""
+
+    operator: str
+    rmse: float | None
+    """The candidate's RMSE; None when the operator has only begun.
+
+    Under ``objective="max"`` the largest weighted standard error, with targets the largest ratio of a margin to its.
+    """
+    best: float | None
+    """The least so far."""
+    bound: float | None
+    """No strategy has a lower one."""
+
+
+_SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
+Stages = tuple[tuple[Operator, ...], ...]
+ONE: Stages = (_SIMPLE, (operators.Explicit(),))
+SEVERAL: dict[NoiseKind, Stages] = {
+    "laplace": (
+        (*_SIMPLE, baselines.Marginals(), operators.Marginal()),
+        (operators.MarginalPlus(), operators.Union(), operators.Kron(), operators.Explicit()),
+    ),
+    "gaussian": (
+        (operators.Residual(),),
+        (operators.Explicit(), *_SIMPLE),
+        (operators.Union(), operators.Kron()),
+    ),
+}
+"""What is tried where nothing is said, for workloads about one attribute and about several.
+
+The operators of a stage may run at the same time; they know what the stages before have found, and are left out where
+that is proved to be the best there is. Under Gaussian noise residuals are at least as good as marginals.
+"""
+_REFINED = 5
+"""Rounds in which the best operator improves the largest error."""
+_SETTLED = 1 + 1e-6
+"""A loss within this ratio of its lower bound leaves nothing to search for."""
+
+
+def select(
+    workload: Workload,
+    noise: NoiseKind = "laplace",
+    *,
+    unit: Unit | None = None,
+    objective: Aim = "total",
+    targets: Mapping[str, str | Target] | None = None,
+    operators: Sequence[Operator] | None = None,
+    restarts: int = 5,
+    seed: int = 0,
+    time_limit: float | None = None,
+    jobs: int | None = None,
+    checkpoint: str | Path | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Plan:
+    """Choose what to measure for a workload: the strategy with the least predicted error.
+
+    ``noise`` is "laplace" (pure ε) or "gaussian" (ε with δ, or ρ). No data is needed and none can be given. The least
+    error is that of all answers together, or with ``objective="max"`` the largest standard error of any answer. With
+    ``targets``, such as ``{"by sex and age": "50@95%"}``, the plan is the one that meets them with the least budget,
+    which :meth:`Plan.least_budget` tells. More ``restarts`` search longer; after ``time_limit`` seconds, or at an
+    interrupt, the best so far is kept. The same seed gives the same plan.
+
+    ``jobs`` processes share the search, by default one, −1 for all cores; within joblib's ``parallel_config`` it runs
+    on a Dask, Ray or Spark cluster. What was found is kept in the file ``checkpoint``: the same search, called again
+    after a crash, goes on from there.
+    """
+    stages = _checked(workload, noise, operators, restarts, seed, time_limit, jobs)
+    chosen = [operator for stage in stages for operator in stage]
+    wanted = read_targets(workload, targets or {})
+    if objective not in get_args(Aim):
+        raise InputError(f"objective={objective!r}: expected 'total' or 'max'")
+    if wanted and objective != "total":
+        raise InputError(f"objective={objective!r}: give an objective or targets, not both")
+    aim = objective_of(workload, objective, wanted)
+    encoded = workload.encoded
+    effort = Effort(restarts, seed, None if time_limit is None else time() + time_limit)
+    dual = not any(isinstance(operator, Explicit) for operator in chosen)
+    bound = _bound(encoded, NORM[noise], dual=dual) if aim.limits is None else None
+    kept = None
+    if checkpoint is not None:
+        key = search_key(workload, noise, objective, wanted, [repr(operator) for operator in chosen], restarts, seed)
+        kept = Checkpoint.open(Path(checkpoint), key, workload, noise)
+    search = _Search(Judge(encoded, noise, aim), jobs, on_progress, bound, kept)
+    try:
+        search.recall(stages, effort)
+        for stage in stages:
+            if search.best is not None and (effort.over or search.settled(stage, effort)):
+                break
+            search.run(stage, effort)
+        search.refine(effort)
+    except KeyboardInterrupt:
+        if search.best is None:
+            raise
+    if search.best is None:
+        raise search.refused or InputError("none of the given operators has a strategy for this workload")
+    best = search.best
+    assert best.strategy is not None
+    tried = search.candidates()
+    return Plan(
+        workload, noise, unit or Unit(), best.strategy, best.operator.name, tried, search.bound, objective, wanted
+    )
+
+
+@final
+class _Search:
+    """The best candidate so far, and what was tried."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        jobs: int | None,
+        on_progress: Callable[[Progress], None] | None,
+        bound: float | None,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self._judge = judge
+        self._jobs = jobs
+        self._on_progress = on_progress
+        self._checkpoint = checkpoint
+        self.bound = self._bound = bound
+        self._refined: list[Task] = []
+        self.best: Found | None = None
+        self._order: dict[str, int] = {}
+        """The tasks by name, in the order in which they are listed."""
+        self._done: list[Found] = []
+
+    def settled(self, stage: Sequence[Operator], effort: Effort) -> bool:
+        """Whether the best candidate before a stage is proved to be as good as any."""
+        best, bound = self._before(self._tasks(stage, effort)[0])
+        return bound is not None and best is not None and best.value <= _SETTLED * bound
+
+    @property
+    def refused(self) -> TooLargeError | None:
+        """Why something was left out."""
+        return next((found.refused for found in self._done if found.refused is not None), None)
+
+    def run(self, operators: Sequence[Operator], effort: Effort) -> None:
+        """Let operators propose; what is too large to be found or judged is left out."""
+        best, _ = self._before(self._tasks(operators, effort)[0])
+        self._run(self._tasks(operators, replace(effort, beat=inf if best is None else best.value)))
+
+    def _tasks(self, operators: Sequence[Operator], effort: Effort) -> list[Task]:
+        return tasks_of(operators, effort, NORM[self._judge.noise])
+
+    def _before(self, task: Task) -> tuple[Found | None, float | None]:
+        """The best, and the bound, of all that comes before a task: after a crash more is known, and must not count."""
+        done = [found for found in self._done if self._order[found.name] < self._order[task.name]]
+        bounds = [bound for bound in (self._bound, *(found.bound for found in done)) if bound is not None]
+        return min((one for one in done if one.candidate), key=self._rank, default=None), max(bounds, default=None)
+
+    def recall(self, stages: Stages, effort: Effort) -> None:
+        """Take what was found before from the checkpoint."""
+        self._refined = [Task(operator, effort, _REFINED) for stage in stages for operator in stage]
+        for task in [*(task for stage in stages for task in self._tasks(stage, effort)), *self._refined]:
+            self._order.setdefault(task.name, len(self._order))
+            found = None if self._checkpoint is None else self._checkpoint.recall(task)
+            if found is not None:
+                self._keep(found)
+
+    def refine(self, effort: Effort) -> None:
+        """Where the largest error counts, let the best operator go on with weights on the answers that err most."""
+        if self._judge.objective.limits is None or effort.over or not self._refined:
+            return
+        best, _ = self._before(self._refined[0])
+        if best is not None and best.operator not in (*_SIMPLE, Residual()):
+            self._run([task for task in self._refined if task.operator == best.operator])
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """What was tried, in the order of the tasks, with how far from optimal it can be at most."""
+        listed = sorted(self._done, key=lambda found: self._order[found.name])
+        bound = self.bound
+        return tuple(
+            replace(found.candidate, certificate=found.value / bound - 1 if bound else None)
+            for found in listed
+            if found.candidate is not None
+        )
+
+    def _run(self, tasks: Sequence[Task]) -> None:
+        known = {found.name for found in self._done}
+        left = [task for task in tasks if task.name not in known]
+        alone = workers(self._jobs) == 1
+        for task in left[:1] if alone else left:
+            self._report(task.operator, None)
+        for number, found in enumerate(run_all(self._judge, left, self._jobs), 1):
+            self._keep(found)
+            if self._checkpoint is not None:
+                self._checkpoint.add(found, self.best)
+            if alone and self.best is not None and left[0].effort.over:
+                break
+            if alone and number < len(left):
+                self._report(left[number].operator, None)
+
+    def _keep(self, found: Found) -> None:
+        """Keep what a task found if it is the best; of equally good ones the first in order."""
+        self._done.append(found)
+        if found.candidate is None:
+            return
+        if found.bound is not None:
+            self.bound = max(self.bound or 0.0, found.bound)
+        if self.best is None or self._rank(found) < self._rank(self.best):
+            self.best = found
+        self._report(found.operator, found.error)
+
+    def _rank(self, found: Found) -> tuple[float, int]:
+        return found.error, self._order[found.name]
+
+    def _report(self, operator: Operator, error: float | None) -> None:
+        if self._on_progress is None:
+            return
+        if self.best is None:
+            self._on_progress(Progress(operator.name, error, None, None))
+            return
+        judge = self._judge
+        unit = unit_variance(judge.noise, REFERENCE[judge.noise])
+        queries = judge.workload.query_count if judge.objective.limits is None else 1
+        lowest = None if self.bound is None else sqrt(unit * self.bound / queries)
+        self._on_progress(Progress(operator.name, error, self.best.error, lowest))
+
+
+def _bound(encoded: Encoded, norm: Norm, *, dual: bool) -> float | None:
+    """The best lower bound on every strategy's loss that is known without a strategy.
+
+    Under Gaussian noise the dual of the problem over all cells may be solved where they are few; OPT_0 does so anyway.
+    """
+    gram = encoded.compact.gram().on(encoded.axes)
+    bound = svd_bound(gram)
+    if dual and norm == 2 and len(gram.terms) > 1 and prod(gram.sizes) <= CELLS:
+        found = opt0_gaussian(DenseGram(gram.dense())).bound
+        return found if bound is None else max(bound, found or 0.0)
+    return bound
+
+
+def _checked(
+    workload: Workload,
+    noise: NoiseKind,
+    operators: Sequence[Operator] | None,
+    restarts: int,
+    seed: int,
+    time_limit: float | None,
+    jobs: int | None,
+) -> Stages:
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"workload={workload!r}: expected a Workload")
+    if not workload.products:
+        raise WorkloadError("the workload is empty; ask for at least one product")
+    if noise not in get_args(NoiseKind):
+        raise InputError(f"noise={noise!r}: expected 'laplace' or 'gaussian'")
+    for name, value in (("restarts", restarts), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InputError(f"{name}={value!r}: expected an integer from 0, for example {name}=5")
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0):
+        raise InputError(f"jobs={jobs!r}: expected how many processes share the search, or -1 for all cores")
+    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
+        raise InputError(f"time_limit={time_limit!r}: expected seconds, for example time_limit=60")
+    if operators is None:
+        return ONE if len(workload.encoded.axes) == 1 else SEVERAL[noise]
+    chosen = tuple(operators)
+    if not chosen or not all(isinstance(operator, Operator) for operator in chosen):
+        raise InputError(f"operators={operators!r}: expected operators, for example [hdmm.operators.Kron()]")
+    return (chosen,)
