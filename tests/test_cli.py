@@ -478,3 +478,41 @@ def test_another_separator_is_read_when_it_is_said(run, planned: Path, workplace
     people.write_bytes(people.read_bytes().replace(b",", b";"))
     refused(run, workplace, [*RELEASE, "--epsilon", "1"], "another separator must be said (--delimiter)")
     assert run(*RELEASE, "--epsilon", "1", "--delimiter", ";").code == 0
+
+
+def test_targets_give_the_least_budget(run, workplace: Path) -> None:
+    name = hdmm.Spec.load(workplace / "spec.yaml").workload.products[0].name
+    done = run("plan", "spec.yaml", "--target", f"{name}=40@90%", "--restarts", "1")
+    assert done.code == 0
+    assert "least budget that meets all targets: ε = " in done.out
+    assert "all targets are met at this budget" in done.out
+    (epsilon,) = re.findall(r"next: hdmm show spec.plan --epsilon (\S+)", done.out)
+    plan = hdmm.Plan.load(workplace / "spec.plan")
+    assert plan.least_budget() == hdmm.Budget(epsilon)
+    shown = run("show", "spec.plan")
+    assert f"ε = {epsilon}" in shown.out
+    assert "all targets are met" in shown.out
+    assert "NOT met" in run("show", "spec.plan", "--epsilon", "0.001").out
+
+
+def test_the_largest_error_is_an_objective(run, workplace: Path) -> None:
+    done = run("plan", "spec.yaml", "--objective", "max", "--restarts", "1")
+    assert done.code == 0
+    assert "largest standard error at ε = 1" in done.out
+    assert hdmm.Plan.load(workplace / "spec.plan").aim == "max"
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("40@95%", "expected NAME=MARGIN@LEVEL"),
+        ("nobody=40@95%", "no such product"),
+        ("nobody=forty", "no such product"),
+    ],
+)
+def test_a_target_that_cannot_be_meant_is_refused(run, workplace: Path, target: str, message: str) -> None:
+    done = run("plan", "spec.yaml", "--target", target)
+    assert done.code == 2
+    assert message in done.err
+    assert not (workplace / "spec.plan").exists()
+    assert not (workplace / "spec.plan.partial").exists()

@@ -89,6 +89,16 @@ def test_residuals_are_near_the_best_there_is():
     assert ratio[0] <= 1.2 * best.bound
 
 
+def test_a_single_product_is_solved_attribute_by_attribute():
+    schema = hdmm.Schema(a=range(40), b=range(30), c=range(2))
+    sets = {"a": hdmm.Prefix(), "b": hdmm.AllRange(), "c": hdmm.Identity() | hdmm.Total()}
+    encoded = hdmm.Workload(schema).add("all", sets).encoded
+    proposal = least_worst(operators.Kron(), encoded, (4.0,), 2, Effort())
+    found = Objective((4.0,)).value(proposal.strategy, encoded, 2)
+    assert proposal.bound <= found <= 1.01 * proposal.bound
+    assert found < Objective((4.0,)).value(worst_residuals(encoded, (4.0,), Effort()).strategy, encoded, 2)
+
+
 def test_the_prefixes_of_one_attribute_have_the_known_optimum():
     """Every prefix is as accurate as any other: the square of the factorisation norm γ₂ of the prefix matrix."""
     workload = hdmm.Workload(hdmm.Schema(a=range(32))).add("prefixes", a=hdmm.Prefix())

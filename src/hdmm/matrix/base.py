@@ -77,6 +77,11 @@ class Matrix(ABC):
         return self.rows(np.arange(rows))
 
 
+def along(vector: Array, x: Array) -> Array:
+    """A vector as a column that multiplies a vector or a matrix row by row."""
+    return vector.reshape(-1, *[1] * (x.ndim - 1))
+
+
 def exact(value: Any) -> Number:
     """A numpy scalar as a Python number, integers exactly."""
     return int(value) if isinstance(value, (int, np.integer)) else float(value)

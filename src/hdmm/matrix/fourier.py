@@ -12,7 +12,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number
+from hdmm.matrix.base import Array, Matrix, Norm, Number, along
 from hdmm.matrix.factors import Factor
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import FLOAT, Dense
@@ -55,11 +55,6 @@ def _squares(basis: Basis, x: Array) -> Array:
     return products
 
 
-def _along(vector: Array, x: Array) -> Array:
-    """The vector as a column that multiplies x row by row."""
-    return vector.reshape(-1, *[1] * (x.ndim - 1))
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Waves(Matrix):
@@ -86,7 +81,7 @@ class Waves(Matrix):
         return FLOAT
 
     def apply(self, x: Array) -> Array:
-        product: Array = _along(self.left, x) * transform(self.basis, _along(self.right, x) * x)
+        product: Array = along(self.left, x) * transform(self.basis, along(self.right, x) * x)
         return product
 
     def apply_t(self, y: Array) -> Array:
@@ -136,7 +131,7 @@ class _Squares(Matrix):
         return FLOAT
 
     def apply(self, x: Array) -> Array:
-        product: Array = _along(self.left, x) * _squares(self.basis, _along(self.right, x) * x)
+        product: Array = along(self.left, x) * _squares(self.basis, along(self.right, x) * x)
         return product
 
     def apply_t(self, y: Array) -> Array:
@@ -169,8 +164,8 @@ class WavesGram(Factor):
         return len(self.right)
 
     def apply(self, x: Array) -> Array:
-        waves = transform(self.basis, _along(self.right, x) * x)
-        product: Array = _along(self.right, x) * transform(self.basis, _along(self.weights, x) * waves)
+        waves = transform(self.basis, along(self.right, x) * x)
+        product: Array = along(self.right, x) * transform(self.basis, along(self.weights, x) * waves)
         return product
 
     def diagonal(self) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number
+from hdmm.matrix.base import Array, Matrix, Norm, Number, along
 from hdmm.matrix.factors import Factor
 from hdmm.matrix.gram import Gram
 
@@ -40,11 +40,11 @@ class Bordered(Matrix):
         return _FLOAT
 
     def apply(self, x: Array) -> Array:
-        return np.concatenate([_along(self.weights, x) * x, self.queries @ x])
+        return np.concatenate([along(self.weights, x) * x, self.queries @ x])
 
     def apply_t(self, y: Array) -> Array:
         n = len(self.weights)
-        product: Array = _along(self.weights, y) * y[:n] + self.queries.T @ y[n:]
+        product: Array = along(self.weights, y) * y[:n] + self.queries.T @ y[n:]
         return product
 
     def gram(self) -> Gram:
@@ -79,7 +79,7 @@ class PIdentityGram(Factor):
         return len(self.weights)
 
     def apply(self, x: Array) -> Array:
-        product: Array = _along(self.weights**2, x) * x + self.queries.T @ (self.queries @ x)
+        product: Array = along(self.weights**2, x) * x + self.queries.T @ (self.queries @ x)
         return product
 
     def diagonal(self) -> Array:
@@ -154,7 +154,7 @@ class PIdentity(Matrix):
 
     def solve(self, x: Array) -> Array:
         """(AᵀA)⁻¹x = diag(s)(I − ZᵀZ)diag(s)x, for a vector or each column of a matrix."""
-        s = _along(self.sums, x)
+        s = along(self.sums, x)
         scaled = s * x
         product: Array = s * (scaled - self.shared.T @ (self.shared @ scaled))
         return product
@@ -188,12 +188,12 @@ class PIdentityInverse(Matrix):
     def apply(self, x: Array) -> Array:
         Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
         cells, extra = x[: len(s)], x[len(s) :]
-        product: Array = _along(s, x) * (cells + Z.T @ (root @ extra - Z @ cells))
+        product: Array = along(s, x) * (cells + Z.T @ (root @ extra - Z @ cells))
         return product
 
     def apply_t(self, y: Array) -> Array:
         Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
-        scaled = _along(s, y) * y
+        scaled = along(s, y) * y
         extra = Z @ scaled
         return np.concatenate([scaled - Z.T @ extra, root.T @ extra])
 
@@ -285,8 +285,3 @@ class _ProductGram(Factor):
     def total(self) -> float:
         sums = self.matrix.apply(np.ones(self.size))
         return float(sums @ sums)
-
-
-def _along(scale: Array, x: Array) -> Array:
-    """The scale of each row, to be multiplied with a vector or a matrix of columns."""
-    return scale.reshape(-1, *[1] * (x.ndim - 1))

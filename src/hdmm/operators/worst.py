@@ -1,7 +1,7 @@
 """The least largest error: any operator on weighted answers, the weights moved to where the error is largest (MATH §8).
 
-For residuals under Gaussian noise, and over few cells, the search is exact up to a gap. For the others it is a best
-effort: a few rounds in which every row of every product gets a weight that grows with its error.
+For residuals under Gaussian noise, over few cells, and for a single product the search is exact up to a gap. For the
+others it is a best effort: a few rounds in which every row of every product gets a weight that grows with its error.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from hdmm.operators.asked import Asked, bound_of, start
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import Effort
 from hdmm.operators.explicit import Explicit
+from hdmm.operators.kron import Kron
 from hdmm.operators.residual import Residual
-from hdmm.operators.worst_explicit import worst_explicit
+from hdmm.operators.worst_explicit import worst_explicit, worst_product
 from hdmm.operators.worst_residual import worst_residuals
 from hdmm.strategy import Strategy, Types, types_of, unit_noise, variances, worst_variance
 from hdmm.workload import Encoded
@@ -46,6 +47,10 @@ def least_worst(
     """
     if norm == 2 and isinstance(operator, Residual):
         return worst_residuals(workload, limits, effort)
+    if norm == 2 and isinstance(operator, Kron) and len(workload.products) == 1:
+        product = worst_product(workload, limits, effort)
+        if product is not None:
+            return product
     if norm == 2 and isinstance(operator, Explicit):
         found = worst_explicit(workload, limits, effort)
         if found is not None:

@@ -1,5 +1,7 @@
 """OPT_0 for the largest error: the strategy over few cells whose worst answer is as good as any can be (MATH §8).
 
+A single product may have many cells: its attributes are independent of each other, and few cells on each are enough.
+
 Every answer has a weight of its own. For given weights OPT_0 is solved with a certificate, and its lower bound is one
 on the worst ratio of a variance to its limit. The weights grow where the ratio is large, until both agree.
 """
@@ -48,6 +50,18 @@ def worst_explicit(workload: Encoded, limits: Sequence[float | None], effort: Ef
     block = Block(axes, (matrix,))
     family = KronStrategy if len(axes) == 1 else ExplicitStrategy
     return Proposal(family(workload.sizes, (block,)), bound)
+
+
+def worst_product(workload: Encoded, limits: Sequence[float | None], effort: Effort) -> Proposal | None:
+    """For a single product each attribute by itself: its worst answer is that of the worst row on every attribute."""
+    (product,), (limit,) = workload.products, limits
+    if limit is None or not product.axes or max(workload.sizes[axis] for axis in product.axes) > CELLS:
+        return None
+    if product.condition is not None or any(factor.shape[0] * CELLS > _ENTRIES for factor in product.factors.values()):
+        return None
+    solved = [_solve(factor.dense().astype(float), None, effort) for factor in product.factors.values()]
+    block = Block(product.axes, tuple(matrix for matrix, _ in solved))
+    return Proposal(KronStrategy(workload.sizes, (block,)), prod(bound for _, bound in solved) / limit)
 
 
 def _rows(product: EncodedProduct, sizes: dict[int, int]) -> Array:
