@@ -7,6 +7,7 @@ or on another machine. What comes of a search does not depend on where its tasks
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
@@ -19,6 +20,7 @@ from hdmm.memory import check_memory
 from hdmm.objective import Objective
 from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import Effort
+from hdmm.operators.threads import one_thread
 from hdmm.operators.worst import least_worst
 from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate
 from hdmm.strategy import Strategy
@@ -27,6 +29,8 @@ from hdmm.workload import Encoded
 
 _STARTS = 5
 """The most restarts of one task: of more, there are several."""
+_SMALL = 512
+"""Where no attribute has more cells than this, more than one thread for its matrices would only get in the way."""
 _APART = 1_000_003
 """Between the seeds of two tasks of one operator."""
 
@@ -76,6 +80,11 @@ class Judge:
 
     def run(self, task: Task) -> Found:
         """Let the operator propose, make that measurable, and tell its error; what is too large is refused."""
+        largest = max((self.workload.sizes[axis] for axis in self.workload.axes), default=1)
+        with one_thread() if largest <= _SMALL else nullcontext():
+            return self._run(task)
+
+    def _run(self, task: Task) -> Found:
         start = perf_counter()
         try:
             proposal = self._propose(task)

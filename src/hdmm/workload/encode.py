@@ -46,10 +46,10 @@ class EncodedProduct:
         """How many predicates there are on each axis that the product touches."""
         return tuple(factor.shape[0] for factor in self.factors.values())
 
-    @property
+    @cached_property
     def queries(self) -> int:
         """How many queries the product holds."""
-        return prod(self.shape)
+        return prod([factor.shape[0] for factor in self.factors.values()])
 
     @property
     def terms(self) -> tuple[Term, ...]:
