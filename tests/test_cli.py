@@ -224,11 +224,14 @@ def test_gaussian_noise_needs_a_delta_between_0_and_1(run, workplace: Path, delt
     refused(run, workplace, ["show", "spec.plan", "--epsilon", "1", *delta], "delta")
 
 
-def test_a_gaussian_release_is_refused(run, workplace: Path) -> None:
+@pytest.mark.parametrize("budget", [["--epsilon", "1", "--delta", "1e-6"], ["--rho", "0.5"]])
+def test_a_gaussian_plan_is_released(run, workplace: Path, budget: list[str]) -> None:
     (workplace / "spec.yaml").write_text(SPEC.replace("laplace", "gaussian"))
     run("plan", "spec.yaml")
-    arguments = [*RELEASE, "--epsilon", "1", "--delta", "1e-6"]
-    refused(run, workplace, arguments, "this version predicts Gaussian plans but releases Laplace ones only")
+    done = run(*RELEASE, *budget)
+    assert (done.code, done.err) == (0, "")
+    given = {option.removeprefix("--"): value for option, value in zip(budget[::2], budget[1::2], strict=True)}
+    assert hdmm.Release.load(workplace / "out").budget == hdmm.Budget(**given)
 
 
 OPTIONS: dict[str, tuple[str, str]] = {
@@ -236,7 +239,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "a seed on a plan": ("show spec.plan --epsilon 1 --seed 1", "No such option: --seed"),
     "neither ledger nor saying so": (
         "release spec.plan people.csv -o out --epsilon 1",
-        "--no-ledger: this version keeps no ledger; say --no-ledger and account for the budget yourself",
+        "--ledger: give the ledger that is charged, or say --no-ledger and account for the budget yourself",
     ),
     "no output": ("release spec.plan people.csv --no-ledger --epsilon 1", "Missing option '-o' / '--output'"),
     "no data": ("release spec.plan --no-ledger -o out --epsilon 1", "Missing argument"),
@@ -516,3 +519,30 @@ def test_a_target_that_cannot_be_meant_is_refused(run, workplace: Path, target: 
     assert message in done.err
     assert not (workplace / "spec.plan").exists()
     assert not (workplace / "spec.plan.partial").exists()
+
+
+def test_a_ledger_is_made_charged_shown_and_verified(run, planned: Path) -> None:
+    assert run("ledger", "create", "budget.db", "--epsilon", "1").out == (
+        "budget.db: grants ε = 1 for 1 row per person, add-remove\n"
+    )
+    charged = [*RELEASE[:3], "--ledger", "budget.db"]
+    assert run(*charged, "-o", "one", "--epsilon", "0.75").code == 0
+    again = run(*charged, "-o", "one", "--epsilon", "0.75")
+    assert (again.code, again.out) == (0, "one: was published before under this id; nothing was spent\n")
+    much = run(*charged, "-o", "two", "--epsilon", "0.5")
+    assert (much.code, "has ε = 0.25 left of ε = 1" in much.err) == (2, True)
+    named = run(*charged, "-o", "two", "--epsilon", "0.25", "--id", "a second one")
+    assert named.code == 0
+    shown = run("ledger", "show", "budget.db").out
+    assert "a second one" in shown
+    assert "published" in shown
+    assert "2 entries" not in run("ledger", "verify", "budget.db").out  # each release is two steps
+    assert "4 entries in order; spent ε = 1, left ε = 0" in run("ledger", "verify", "budget.db").out
+    assert run("ledger", "abandon", "budget.db", "a second one").code == 2
+    assert run("ledger", "create", "budget.db", "--epsilon", "1").code == 2
+    assert run("ledger", "show", "none.db").code == 2
+
+
+def test_a_ledger_or_none_must_be_said_not_both(run, planned: Path, workplace: Path) -> None:
+    refused(run, workplace, [*RELEASE, "--epsilon", "1", "--ledger", "budget.db"], "not both")
+    refused(run, workplace, [*RELEASE, "--epsilon", "1", "--id", "x"], "give --ledger")

@@ -8,7 +8,9 @@ import pytest
 
 import hdmm
 from hdmm import measure as measuring
-from hdmm.privacy import noise as noises
+from hdmm.matrix import Dense
+from hdmm.privacy import samplers
+from hdmm.strategy import Block
 
 SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(30), hispanic=[False, True])
 BUDGET = hdmm.Budget(epsilon="0.5")
@@ -39,11 +41,11 @@ def truth(people: Path, name: str) -> np.ndarray:
     return encoded.of(encoded.products[place]).apply(counts.reshape(-1))
 
 
-def mean_squared_z(people: Path, plan: hdmm.Plan, name: str, count: int) -> float:
+def mean_squared_z(people: Path, plan: hdmm.Plan, name: str, count: int, budget: hdmm.Budget = BUDGET) -> float:
     """Over many releases, the mean of (answer − truth)² / predicted variance."""
     true, stderr, total = truth(people, name), None, 0.0
     for _ in range(count):
-        made = hdmm.release(plan, people, BUDGET, ledger=None)
+        made = hdmm.release(plan, people, budget, ledger=None)
         product = plan.workload.encoded.products[[p.name for p in plan.workload.products].index(name)]
         answer = plan.strategy.answer(product, made._state)
         if stderr is None:
@@ -64,7 +66,7 @@ def test_noise_that_is_5_percent_too_small_would_be_seen(people, monkeypatch):
     plan = hdmm.select(workload, operators=[hdmm.baselines.Identity()])
 
     def smaller(scale: Fraction, count: int) -> np.ndarray:
-        return noises.discrete_laplace(scale * Fraction(95, 100), count)
+        return samplers.discrete_laplace(scale * Fraction(95, 100), count)
 
     monkeypatch.setattr(measuring, "discrete_laplace", smaller)
     assert mean_squared_z(people, plan, "table", 1000) < 0.95
@@ -97,7 +99,8 @@ def test_a_neighbour_moves_the_exact_answers_by_at_most_the_sensitivity(operator
             sizes = [SCHEMA.sizes[axis] for axis in block.axes]
             person = np.zeros(block.cells, np.int64)
             person[np.ravel_multi_index([cell[axis] for axis in block.axes], sizes) if sizes else 0] = 1
-            spent += Fraction(int(abs(measuring.exact_answers(block, person)).sum())) / scale
+            high, low = measuring.exact_answers(block, person)
+            spent += Fraction(sum(abs((int(h) << 20) + int(k)) for h, k in zip(high, low, strict=True))) / scale
         moves.add(spent)
     assert max(moves) == BUDGET.epsilon  # never more, and somebody uses all of it
 
@@ -137,7 +140,7 @@ def test_answers_of_one_release_are_consistent(people):
     [
         ({"plan": "people.plan"}, "str is not a plan"),
         ({"budget": 1.0}, "expected a Budget"),
-        ({"ledger": "budget.db"}, "keeps no ledger"),
+        ({"ledger": "budget.db"}, "there is no such ledger"),
         ({"format": "xlsx"}, "expected 'parquet' or 'csv'"),
         ({"data": 3}, "int is not supported"),
         ({"budget": hdmm.Budget(epsilon="1", delta="1e-6")}, "Laplace noise takes epsilon alone"),
@@ -151,12 +154,46 @@ def test_what_cannot_be_released_is_refused_before_counting(people, arguments, m
         hdmm.release(**given)
 
 
-def test_gaussian_plans_predict_but_are_not_released(people):
-    plan = hdmm.select(WORKLOAD, noise="gaussian")
-    budget = hdmm.Budget(epsilon="1", delta="1e-6")
-    assert plan.rmse(budget) > 0
-    with pytest.raises(hdmm.errors.NotSupportedError, match="releases Laplace ones only"):
-        hdmm.release(plan, people, budget, ledger=None)
+GAUSSIAN = [
+    hdmm.operators.Residual(),
+    hdmm.operators.Explicit(),
+    hdmm.operators.Kron(),
+    hdmm.operators.Union(groups=()),
+    hdmm.operators.Marginal(),
+    hdmm.baselines.Plain(),
+]
+
+
+@pytest.mark.parametrize("budget", [hdmm.Budget("1", "1e-6"), hdmm.Budget(rho="0.1")], ids=str)
+@pytest.mark.parametrize("operator", GAUSSIAN, ids=lambda operator: operator.name)
+def test_gaussian_releases_have_the_predicted_error(people, operator, budget):
+    plan = hdmm.select(WORKLOAD, noise="gaussian", operators=[operator], restarts=1)
+    assert all(block.integral for block in plan.strategy.blocks)
+    assert mean_squared_z(people, plan, "table", 200, budget) == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize("operator", GAUSSIAN, ids=lambda operator: operator.name)
+def test_without_noise_every_gaussian_family_gives_the_truth(people, operator, monkeypatch):
+    monkeypatch.setattr(measuring, "rounded_gaussian", lambda sigma, count: np.zeros(count, np.int64))
+    plan = hdmm.select(WORKLOAD, noise="gaussian", operators=[operator], restarts=1)
+    made = hdmm.release(plan, people, hdmm.Budget("1", "1e-6"), ledger=None)
+    for name in ("table", "older"):
+        np.testing.assert_allclose(made.table(name)["answer"].to_numpy(), truth(people, name), atol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", ["1", "30"])
+def test_gaussian_intervals_cover(people, epsilon):
+    """Fine noise, and noise so coarse that its steps show, where a normal interval would cover too little."""
+    plan = hdmm.select(WORKLOAD, noise="gaussian", operators=[hdmm.baselines.Identity()])
+    budget = hdmm.Budget(epsilon, "1e-6")
+    covered = []
+    for _ in range(100):
+        table = hdmm.release(plan, people, budget, ledger=None).table("table")
+        low, high = table["low"].to_numpy(), table["high"].to_numpy()
+        covered.append(((low <= truth(people, "table")) & (truth(people, "table") <= high)).mean())
+    assert np.mean(covered) >= 0.94
+    if epsilon == "1":
+        assert np.mean(covered) <= 0.96 + 0.01
 
 
 def test_a_seed_is_not_accepted(people):
@@ -196,3 +233,20 @@ def test_coarse_intervals_are_not_lost_to_rounding(operator, epsilon, people, mo
     ]
     covered = [(t["low"].to_numpy() <= true) & (true <= t["high"].to_numpy()) for t in tables]
     assert np.mean(covered) > 0.945
+
+
+@pytest.mark.parametrize("reach", [2**8, 2**16])
+def test_answers_are_exact_however_large_they_are(reach, monkeypatch):
+    """Beside Python's integers, up to every cell at the cap; beyond ±2^62 the noisy answer stops."""
+    rng = np.random.default_rng(8)
+    factor = Dense(rng.integers(-reach, reach + 1, (3, 4)))
+    block = Block((0, 1), (factor, Dense(rng.integers(-reach, reach + 1, (2, 5)))))
+    noise = np.array([3, -5, 0, 1, -2, 7])
+    monkeypatch.setattr(measuring, "rounded_gaussian", lambda scale, count: noise)
+    for counts in (rng.integers(0, 1000, 20), rng.integers(0, 2**40, 20), np.full(20, 2**40)):
+        exact = block.matrix.dense().astype(object) @ counts.astype(object)
+        high, low = measuring.exact_answers(block, counts)
+        assert [(int(h) << 20) + int(k) for h, k in zip(high, low, strict=True)] == exact.tolist()
+        noisy = measuring.add_noise(high, low, "gaussian", Fraction(1))
+        expected = (exact + noise.astype(object)).tolist()
+        assert noisy.tolist() == [max(-(2**62), min(2**62, value)) for value in expected]

@@ -16,6 +16,7 @@ from hdmm._release import Release
 from hdmm._select import Progress, select
 from hdmm.errors import HdmmError
 from hdmm.privacy.budget import Budget
+from hdmm.privacy.ledger import Ledger
 from hdmm.privacy.unit import Unit
 from hdmm.publish import release
 from hdmm.schema import Bins, Boolean, Integers, Listed, Merged, Schema
@@ -49,6 +50,7 @@ __all__ = [
     "HdmmError",
     "Identity",
     "Integers",
+    "Ledger",
     "Level",
     "Listed",
     "Merged",

@@ -19,6 +19,8 @@ from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_
 from hdmm.strategy import Coefficients, RowTypes, Strategy, in_pieces, rounded, types_of
 from hdmm.workload import EncodedProduct
 
+_FINE = 2
+"""Gaussian noise of a smaller σ is rounded to so few integers that their steps show."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
 
@@ -65,7 +67,10 @@ def _errors(
         largest = np.maximum(largest, block.largest())
     stderr = np.sqrt(second)
     if noise.kind == "gaussian":
-        return stderr, normal_margin(1.0, level) * stderr
+        margins = normal_margin(1.0, level) * stderr
+        if min((noise.scales[block.block] for block in blocks), default=_FINE) < _FINE:
+            margins = margins + largest / 2  # steps show: |S| ≤ m wherever the noise before rounding is within m − ½
+        return stderr, margins
     margins = many_terms_margin(second, fourth, sixth, largest, level)
     scales = [float(scale) for scale in noise.scales]
     known: dict[tuple[float, ...], float] = {}

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a fault of ours or of the machine, 2 a mistake in what was
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hdmm import Budget, Plan, Progress, Spec, Unit, __version__, release, select
+from hdmm import Budget, Ledger, Plan, Progress, Spec, Unit, __version__, release, select
 from hdmm.errors import HdmmError, InputError
 from hdmm.privacy.budget import decimal_text
 from hdmm.texttable import bytes_text, count_text, text_table
@@ -37,8 +38,13 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+ledgers = typer.Typer(help="Keep account of what was spent on a set of data.", no_args_is_help=True)
+app.add_typer(ledgers, name="ledger")
+
 _ALL_CORES, _LONG = -1, 5
 """More restarts than that are shared by all cores."""
+_LONGEST = 200
+"""Characters of a release's name in the ledger."""
 
 Epsilon = Annotated[str | None, typer.Option(help="Privacy budget ε, an exact decimal such as 0.5.")]
 Delta = Annotated[str | None, typer.Option(help="δ beside ε, for Gaussian noise, such as 1e-6.")]
@@ -116,8 +122,6 @@ def plan(
     found.save(path, overwrite=force)
     partial.unlink(missing_ok=True)
     typer.echo(f"{found.operator} {'needs the least budget' if targets else 'has the least error'}; wrote {path}")
-    if read.noise == "gaussian":
-        typer.echo("note: this version predicts Gaussian plans but releases Laplace ones only")
     usual = " --epsilon 1" + (" --delta 1e-6" if read.noise == "gaussian" else "")
     if targets:
         usual = _tell_needed(found, delta)
@@ -160,9 +164,16 @@ def release_command(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger that is charged, made by `hdmm ledger create`.")
+    ] = None,
     no_ledger: Annotated[
         bool, typer.Option("--no-ledger", help="Spend without a ledger: you keep the account.")
     ] = False,
+    id: Annotated[
+        str | None,
+        typer.Option(help="The release's name in the ledger, by default its output path; again, it spends nothing."),
+    ] = None,
     format: Annotated[Literal["parquet", "csv"], typer.Option(help="The format of the tables.")] = "parquet",
     delimiter: Annotated[
         str | None,
@@ -170,15 +181,69 @@ def release_command(
     ] = None,
 ) -> None:
     """Measure the data once, with noise, and write every table with its margins of error."""
-    if not no_ledger:
+    if (ledger is None) != no_ledger:
         raise InputError(
-            "--no-ledger: this version keeps no ledger; say --no-ledger and account for the budget yourself"
+            "--ledger: give the ledger that is charged, or say --no-ledger and account for the budget yourself"
+            + ("; not both" if no_ledger else "")
         )
+    if id is not None and no_ledger:
+        raise InputError(f"--id {id!r}: names a release in a ledger; give --ledger")
     budget = _budget(epsilon, delta, rho)
     loaded = Plan.load(plan)
+    name = None if no_ledger else id or _id(output)
+    known = output.exists()
     with _bar("counting records") as advance:
-        release(loaded, data, budget, ledger=None, out=output, format=format, delimiter=delimiter, on_progress=advance)
+        release(
+            loaded,
+            data,
+            budget,
+            ledger=ledger,
+            id=name,
+            out=output,
+            format=format,
+            delimiter=delimiter,
+            on_progress=advance,
+        )
+    if known:
+        typer.echo(f"{output}: was published before under this id; nothing was spent")
+        return
     typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
+
+
+@ledgers.command()
+def create(
+    ledger: Annotated[Path, typer.Argument(help="A file that does not exist yet.")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+) -> None:
+    """Make a ledger that grants a budget for one set of data."""
+    made = Ledger.create(ledger, _budget(epsilon, delta, rho), Unit())
+    typer.echo(f"{ledger}: grants {made.granted} for {made.unit}")
+
+
+@ledgers.command(name="show")
+def show_ledger(ledger: Annotated[Path, typer.Argument(help="A ledger.")]) -> None:
+    """Tell what was granted, spent and published, and what is left."""
+    typer.echo(Ledger.open(ledger).describe())
+
+
+@ledgers.command()
+def verify(ledger: Annotated[Path, typer.Argument(help="A ledger.")]) -> None:
+    """Check every entry of a ledger and its chain of hashes."""
+    found = Ledger.open(ledger).verify()
+    typer.echo(f"{ledger}: {found.steps} entries in order; spent {found.spent}, left {found.left}")
+    typer.echo(f"its hash, to be noted elsewhere: {found.hash}")
+
+
+@ledgers.command()
+def abandon(
+    ledger: Annotated[Path, typer.Argument(help="A ledger.")],
+    id: Annotated[str, typer.Argument(help="A release that was reserved and never published.")],
+) -> None:
+    """Give up a release that failed after it was charged: it stays charged, and its id may be used again."""
+    Ledger.open(ledger).abandon(id)
+    typer.echo(f"{id}: abandoned; what it was charged stays spent")
 
 
 @app.command()
@@ -276,6 +341,12 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
     if epsilon is None and rho is None:
         raise InputError("--epsilon: give a budget, for example --epsilon 1, or with Gaussian noise --rho 0.5")
     return Budget(epsilon, delta, rho)
+
+
+def _id(output: Path) -> str:
+    """The name of a release in the ledger, from where it is written."""
+    text = str(output.resolve())
+    return text if len(text) <= _LONGEST and text.isprintable() else hashlib.sha256(text.encode()).hexdigest()
 
 
 def _targets(given: list[str]) -> dict[str, str]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +15,21 @@ from numpy.typing import NDArray
 from hdmm._plan import Plan
 from hdmm.data import CAP, Source, count
 from hdmm.errors import BudgetError, NotSupportedError, TooLargeError
-from hdmm.privacy.calibrate import Calibration
-from hdmm.privacy.noise import discrete_laplace
+from hdmm.privacy.calibrate import Calibration, NoiseKind
+from hdmm.privacy.samplers import discrete_laplace, rounded_gaussian
 from hdmm.strategy import Block
+from hdmm.strategy.block import REACH
 
 Answers = NDArray[np.int64]
 
 _EXACT = 1 << 62
+_SPLIT = 20
+_WIDE = 1 << 41
+"""Up to such a high part the sum of both parts and the noise stays within 63 bits."""
 
 
 def check_measurable(plan: Plan) -> None:
     """Refuse a plan that this version cannot measure exactly."""
-    if plan.noise != "laplace":
-        raise NotSupportedError(
-            'noise="gaussian": this version predicts Gaussian plans but releases Laplace ones only; '
-            'plan with noise="laplace"'
-        )
     if not all(block.integral for block in plan.strategy.blocks):
         raise NotSupportedError(
             "the strategy has queries with fractional coefficients, which this version cannot measure"
@@ -48,33 +45,36 @@ def measure(
     names = plan.workload.schema.names
     tables = [tuple(names[axis] for axis in block.axes) for block in blocks]
     distinct = list(dict.fromkeys(tables))
-    cap = min(_cap(block) for block in blocks)
-    counts = count(source, plan.workload.schema, distinct, cap=cap, on_progress=on_progress)
+    counts = count(source, plan.workload.schema, distinct, cap=CAP, on_progress=on_progress)
     found = dict(zip(distinct, counts, strict=True))
     return [
-        _add_noise(exact_answers(block, found[table]), scale)
+        add_noise(*exact_answers(block, found[table]), noise.kind, scale)
         for block, table, scale in zip(blocks, tables, noise.scales, strict=True)
     ]
 
 
-def exact_answers(block: Block, counts: Answers) -> Answers:
-    """The block's queries on its counts, in integers without rounding or overflow."""
-    answers: Answers = block.matrix.apply(counts)
-    if answers.dtype != np.int64:
-        raise NotSupportedError("a block's answers are not integers")
-    return answers
+def exact_answers(block: Block, counts: Answers) -> tuple[Answers, Answers]:
+    """The block's queries on its counts without rounding or overflow, as high·2^20 + low.
 
-
-def _add_noise(answers: Answers, scale: Any) -> Answers:
-    if not isinstance(scale, Fraction):
-        raise BudgetError("a Laplace scale is an exact fraction")
-    return answers + discrete_laplace(scale, answers.size)
-
-
-def _cap(block: Block) -> int:
-    """Where counts must saturate so that no answer can overflow, whatever the records are."""
-    largest = prod(int(f.power(1).apply(np.ones(f.shape[1], np.int64)).max()) for f in block.factors)
-    cap = min(CAP, _EXACT // max(largest, 1))
-    if cap < 1 << 32:
+    Counts are at most 2^40 and a query adds up at most 2^41 of one, so that neither part leaves 63 bits. Which way is
+    taken depends on the block alone.
+    """
+    if block.reach > REACH:
         raise TooLargeError("a query adds up too many cells to be answered exactly; ask for smaller products")
-    return cap
+    parts = [counts] if block.reach * CAP <= _EXACT else [counts >> _SPLIT, counts & ((1 << _SPLIT) - 1)]
+    answers = [block.matrix.apply(part) for part in parts]
+    if any(answer.dtype != np.int64 for answer in answers):
+        raise NotSupportedError("a block's answers are not integers")
+    return (np.zeros_like(answers[0]), answers[0]) if len(parts) == 1 else (answers[0], answers[1])
+
+
+def add_noise(high: Answers, low: Answers, kind: NoiseKind, scale: Fraction) -> Answers:
+    """The answers with noise; what would leave ±2^62 stops there, which is known only of the noisy sum."""
+    if not isinstance(scale, Fraction):
+        raise BudgetError("a noise scale is an exact fraction")
+    low = low + (discrete_laplace if kind == "laplace" else rounded_gaussian)(scale, low.size)
+    noisy = (np.clip(high, -_WIDE, _WIDE) << _SPLIT) + low
+    for place in np.flatnonzero(abs(high) >= _WIDE):  # beyond what there are people
+        noisy[place] = max(-_EXACT, min(_EXACT, (int(high[place]) << _SPLIT) + int(low[place])))
+    stopped: Answers = np.clip(noisy, -_EXACT, _EXACT)
+    return stopped

@@ -1,19 +1,29 @@
-"""From a plan and data to a release: check everything, measure once, write."""
+"""From a plan and data to a release: check everything, reserve, measure once, write, mark published (TRUST, rule 6).
+
+What can be refused is refused before anything is charged. Once the ledger has reserved the budget, noise may be drawn,
+and the budget is spent whatever happens. A release that was written but not marked, because the machine failed between
+the two, is marked when the same command is given again; nothing is measured twice under one id.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, final
+from uuid import uuid4
 
 from hdmm._artefact import check_new
 from hdmm._plan import Plan
+from hdmm._plan.file import plan_bytes
 from hdmm._release import Release
+from hdmm._release.file import manifest_digest
 from hdmm.data import Source, open_source
-from hdmm.errors import InputError, NotSupportedError
+from hdmm.errors import ArtefactError, BudgetError, InputError
 from hdmm.measure import check_measurable, measure
 from hdmm.memory import check_memory
 from hdmm.privacy.budget import Budget
+from hdmm.privacy.ledger import Entry, Ledger
 
 
 @final
@@ -29,7 +39,8 @@ def release(
     data: str | Path | Source,
     budget: Budget,
     *,
-    ledger: _Unsaid | None = _UNSAID,
+    ledger: str | Path | Ledger | _Unsaid | None = _UNSAID,
+    id: str | None = None,
     out: str | Path | None = None,
     format: Literal["parquet", "csv"] = "parquet",
     delimiter: str | None = None,
@@ -37,33 +48,79 @@ def release(
 ) -> Release:
     """Measure the data once, with noise that gives the budget's privacy, and return consistent answers.
 
-    Everything that can be refused is refused before the data is counted. ``ledger=None`` says that nobody keeps
-    account of what was spent on these data; with ``out`` the release is also written to a new directory. Fields of a
-    file are separated by commas, or by tabs where its name ends in .tsv or .tab, unless ``delimiter`` says otherwise.
+    Everything that can be refused is refused before the data is counted. The ``ledger`` is charged first; None says
+    that nobody keeps account of what was spent on these data. ``id`` names the release in the ledger: the same one,
+    given again, returns the release that was written to ``out`` and spends nothing. With ``out`` the release is also
+    written to a new directory. Fields of a file are separated by commas, or by tabs where its name ends in .tsv or
+    .tab, unless ``delimiter`` says otherwise.
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {type(plan).__name__} is not a plan; make one with hdmm.select(workload)")
     if not isinstance(budget, Budget):
         raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
     if isinstance(ledger, _Unsaid):
-        raise InputError("ledger: say ledger=None to spend without one: this version keeps no account of the budget")
-    if ledger is not None:
-        raise NotSupportedError(
-            "ledger: this version keeps no ledger; pass ledger=None and account for the budget yourself"
-        )
+        raise InputError('ledger: give one, for example ledger="budget.db", or say ledger=None to spend without one')
+    if ledger is not None and not isinstance(ledger, (str, Path, Ledger)):
+        raise InputError(f"ledger={ledger!r}: expected the path of a ledger, or None to spend without one")
+    if ledger is None and id is not None:
+        raise InputError(f"id={id!r}: names a release in a ledger; give the ledger too, or leave the id out")
     if format not in ("parquet", "csv"):
         raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
     noise = plan.calibrate(budget)
     check_measurable(plan)
     check_memory(plan.strategy, plan.workload.encoded)
+    book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger.open(ledger)
+    name = id or uuid4().hex
+    digest = hashlib.sha256(plan_bytes(plan)).hexdigest()
+    if book is not None and id is not None and out is not None:
+        stored = _stored(book, id, digest, budget, Path(out))
+        if stored is not None:
+            return stored
     if out is not None:
         check_new(Path(out))
     for product in plan.workload.products:  # what needs no data comes first: after counting, only writing can fail
         plan.accuracy(product.name, budget)
     source = open_source(data, delimiter)
     source.columns_check(plan.workload.schema, plan.workload.schema.names)
+    if book is not None:
+        book.reserve(name, budget, plan.unit, digest)
     answers = measure(plan, source, noise, on_progress=on_progress)
     published = Release(plan, budget, tuple(answers))
     if out is not None:
         published.save(out, format=format)
+    if book is not None:
+        book.publish(name, manifest_digest(Path(out)) if out is not None else _digest(digest, published))
     return published
+
+
+def _stored(book: Ledger, id: str, digest: str, budget: Budget, out: Path) -> Release | None:
+    """The release of this id, if it was written before; None if it is new. Nothing is spent."""
+    known = next((entry for entry in reversed(book.entries()) if entry.id == id), None)
+    if known is None or known.state == "abandoned" or (known.state == "reserved" and not out.exists()):
+        return None
+    if (known.plan, known.budget) != (digest, budget):
+        raise BudgetError(
+            f"id={id!r}: was charged on {known.time} for another plan or budget; choose another id, and another output"
+        )
+    if not out.exists():
+        raise ArtefactError(f"{out}: the release {id!r} was published on {known.time}, but is not there; restore it")
+    return _checked(book, known, out)
+
+
+def _checked(book: Ledger, entry: Entry, out: Path) -> Release:
+    stored = Release.load(out)
+    if hashlib.sha256(plan_bytes(stored.plan)).hexdigest() != entry.plan or stored.budget != entry.budget:
+        raise ArtefactError(f"{out}: holds another release than {entry.id!r}; choose another output")
+    digest = manifest_digest(out)
+    if entry.state == "published" and entry.release != digest:
+        raise ArtefactError(f"{out}: is not the release that was published as {entry.id!r}; restore that one")
+    book.publish(entry.id, digest)
+    return stored
+
+
+def _digest(plan: str, made: Release) -> str:
+    """What identifies a release that is not written to files."""
+    hashed = hashlib.sha256(plan.encode())
+    for answers in made.measurements:
+        hashed.update(answers.tobytes())
+    return hashed.hexdigest()

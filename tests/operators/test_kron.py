@@ -12,8 +12,8 @@ from hdmm.matrix.problem import Problem
 from hdmm.operators.base import loss
 from hdmm.operators.descent import Effort
 from hdmm.operators.even import Even
-from hdmm.strategy import MarginalStrategy, UnionStrategy
-from hdmm.strategy.integer import integral, round_columns
+from hdmm.strategy import MarginalStrategy, UnionStrategy, sensitivity
+from hdmm.strategy.integer import integral, round_columns, round_lengths
 from tests.contract.zoo import dense_blocks
 
 EXAMPLE = hdmm.marginals(hdmm.Schema(a=range(2), b=range(5), c=range(50), d=range(100)), k=2).encoded
@@ -113,19 +113,52 @@ def test_a_single_gaussian_product_carries_a_certificate():
     assert 1 - 1e-9 <= loss(proposal.strategy, encoded, 2) / proposal.bound <= 1 + 1e-2
 
 
-@pytest.mark.parametrize("operator", [operators.Kron(), operators.Union(), operators.Marginal()])
-def test_a_plan_of_an_optimised_strategy_is_measured_in_integers(operator, tmp_path):
-    plan = hdmm.select(MIXED, operators=[operator], restarts=1)
+FAMILIES = [
+    operators.Explicit(),
+    operators.Kron(),
+    operators.Union(),
+    operators.Marginal(),
+    operators.MarginalPlus(),
+    operators.Residual(),
+]
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("operator", FAMILIES, ids=[operator.name for operator in FAMILIES])
+def test_a_plan_of_an_optimised_strategy_is_measured_in_integers(operator, noise, tmp_path):
+    if noise == "laplace" and isinstance(operator, operators.Residual):
+        return
+    plan = hdmm.select(MIXED, noise, operators=[operator], restarts=1)
     assert all(block.integral for block in plan.strategy.blocks)
+    assert not isinstance(sensitivity(plan.strategy.blocks, 1 if noise == "laplace" else 2), float)
     plan.save(tmp_path / "x.plan")
     again = hdmm.Plan.load(tmp_path / "x.plan")
-    assert again.rmse(hdmm.Budget(1)) == pytest.approx(plan.rmse(hdmm.Budget(1)))
+    budget = hdmm.Budget(1, None if noise == "laplace" else "1e-6")
+    assert again.rmse(budget) == pytest.approx(plan.rmse(budget))
 
 
-def test_integers_cost_next_to_nothing():
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("operator", FAMILIES, ids=[operator.name for operator in FAMILIES])
+def test_integers_cost_next_to_nothing(operator, norm):
     encoded = MIXED.encoded
-    strategy = operators.Kron().propose(encoded, 1, EFFORT).strategy
-    assert sqrt(loss(integral(strategy, encoded), encoded, 1) / loss(strategy, encoded, 1)) <= 1 + 1e-4
+    proposal = operator.propose(encoded, norm, EFFORT)
+    if proposal is None:
+        assert (operator, norm) == (operators.Residual(), 1)
+        return
+    ratio = loss(integral(proposal.strategy, encoded, norm), encoded, norm) / loss(proposal.strategy, encoded, norm)
+    assert sqrt(ratio) <= 1 + 1e-4
+
+
+@pytest.mark.parametrize("k", [6, 10, 16])
+def test_no_rounded_column_is_longer_than_before(k):
+    entries = np.random.default_rng(4).normal(size=(9, 50))
+    entries /= np.sqrt((entries**2).sum(axis=0))
+    entries[:, 7] *= 0.3
+    entries[:, 8] = 0
+    lengths = (round_lengths(entries, k) ** 2).sum(axis=0)
+    assert (lengths <= 4**k * (entries**2).sum(axis=0) * (1 + 1e-9)).all()
+    assert (lengths >= 4**k * (entries**2).sum(axis=0) * (1 - 4 / 2**k)).all()
+    assert abs(round_lengths(entries, k) - 2**k * entries).max() <= 4
 
 
 def test_no_rounded_column_sums_to_more_than_the_power_of_two():
@@ -138,7 +171,7 @@ def test_no_rounded_column_sums_to_more_than_the_power_of_two():
 
 def test_queries_published_as_asked_are_never_rounded():
     encoded = hdmm.Workload(SMALL).add("q", a=hdmm.Custom([[0.5, 1, 2]])).encoded
-    assert integral(hdmm.baselines.Plain().propose(encoded, 1).strategy, encoded) is None
+    assert integral(hdmm.baselines.Plain().propose(encoded, 1).strategy, encoded, 1) is None
 
 
 def test_the_same_seed_gives_the_same_plan():

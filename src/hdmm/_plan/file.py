@@ -18,7 +18,7 @@ from hdmm._plan.plan import Candidate, Plan
 from hdmm.errors import ArtefactError, InputError
 from hdmm.matrix import Matrix, Number
 from hdmm.memory import check_memory
-from hdmm.privacy.calibrate import NORM, NoiseKind
+from hdmm.privacy.calibrate import NORM
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import (
     Block,
@@ -130,7 +130,7 @@ def parse(content: Any, name: str) -> Plan:
     try:
         spec = Spec.read(file.spec)
         unit = Unit(spec.rows, spec.neighbours)
-        strategy = read_strategy(file.strategy, spec.workload, spec.noise)
+        strategy = read_strategy(file.strategy, spec.workload)
         check_memory(strategy, spec.workload.encoded)
         supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
         norm = sensitivity(strategy.blocks, NORM[spec.noise])
@@ -184,13 +184,13 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
     return _Blocks(family=_FAMILIES[type(strategy)], factors=factors, blocks=blocks)
 
 
-def read_strategy(data: _Direct | _Blocks, workload: Workload, noise: NoiseKind) -> Strategy:
+def read_strategy(data: _Direct | _Blocks, workload: Workload) -> Strategy:
     """A strategy from its data; what is no strategy for the workload's attributes is a ValueError or an InputError."""
     schema, encoded = workload.schema, workload.encoded
     if isinstance(data, _Direct):
         proposal = baselines.Plain().propose(encoded, 1)
         assert proposal is not None
-        return _checked(proposal.strategy, noise)
+        return _checked(proposal.strategy)
     factors = {key: _factor(text) for key, text in data.factors.items()}
     blocks = []
     for given in data.blocks:
@@ -208,11 +208,11 @@ def read_strategy(data: _Direct | _Blocks, workload: Workload, noise: NoiseKind)
     if not blocks or (data.family == "marginal" and len({block.axes for block in blocks}) != len(blocks)):
         raise ValueError("its blocks are not distinct")
     family = next(kind for kind, name in _FAMILIES.items() if name == data.family)
-    return _checked(family(schema.sizes, tuple(blocks)), noise)
+    return _checked(family(schema.sizes, tuple(blocks)))
 
 
-def _checked(strategy: Strategy, noise: NoiseKind) -> Strategy:
-    if noise == "laplace" and not all(block.integral for block in strategy.blocks):
+def _checked(strategy: Strategy) -> Strategy:
+    if not all(block.integral for block in strategy.blocks):
         raise ValueError("its queries are not integers")
     return strategy
 

@@ -95,6 +95,14 @@ def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def manifest_digest(directory: Path) -> str:
+    """What identifies a release that is written: the checksum of its manifest, which holds those of all its files."""
+    try:
+        return hashlib.sha256((directory / _MANIFEST).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ArtefactError(f"{directory}: is not a release that can be read: {error.strerror}") from None
+
+
 def load(directory: Path) -> Release:
     """Read a release, checking every file that it is made of."""
     path = directory / _MANIFEST

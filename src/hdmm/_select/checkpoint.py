@@ -88,9 +88,9 @@ class Checkpoint:
         self._best = best
 
     @staticmethod
-    def open(path: Path, key: str, workload: Workload, noise: NoiseKind) -> Checkpoint:
+    def open(path: Path, key: str, workload: Workload) -> Checkpoint:
         """Read what there is of this search; a file of another search, or a damaged one, is begun anew."""
-        done, best = _read(path, key, workload, noise) if path.exists() else ([], None)
+        done, best = _read(path, key, workload) if path.exists() else ([], None)
         return Checkpoint(path, key, workload, done, best)
 
     def recall(self, task: Task) -> Found | None:
@@ -133,11 +133,11 @@ def _data(found: Found) -> _Done:
     )
 
 
-def _read(path: Path, key: str, workload: Workload, noise: NoiseKind) -> tuple[list[_Done], _Best | None]:
+def _read(path: Path, key: str, workload: Workload) -> tuple[list[_Done], _Best | None]:
     try:
         file = _File.model_validate(read(_KIND, path))
         if file.key != key or file.best is None or file.strategy is None:
             return [], None
-        return file.done, (file.best, read_strategy(file.strategy, workload, noise))
+        return file.done, (file.best, read_strategy(file.strategy, workload))
     except (InputError, ValueError):  # damaged, or of another version: nothing is lost but time
         return [], None

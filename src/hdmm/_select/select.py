@@ -113,7 +113,7 @@ def select(
     kept = None
     if checkpoint is not None:
         key = search_key(workload, noise, objective, wanted, [repr(operator) for operator in chosen], restarts, seed)
-        kept = Checkpoint.open(Path(checkpoint), key, workload, noise)
+        kept = Checkpoint.open(Path(checkpoint), key, workload)
     search = _Search(Judge(encoded, noise, aim), jobs, on_progress, bound, kept)
     try:
         search.recall(stages, effort)

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import final
 
 from hdmm._plan import REFERENCE, Candidate, rmse
-from hdmm.errors import TooLargeError
+from hdmm.errors import BudgetError, TooLargeError
 from hdmm.matrix import Norm
 from hdmm.memory import check_memory
 from hdmm.objective import Objective
@@ -22,7 +22,7 @@ from hdmm.operators.base import Operator, Proposal
 from hdmm.operators.descent import Effort
 from hdmm.operators.threads import one_thread
 from hdmm.operators.worst import least_worst
-from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate
+from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate
 from hdmm.strategy import Strategy
 from hdmm.strategy.integer import integral
 from hdmm.workload import Encoded
@@ -91,10 +91,10 @@ class Judge:
             if proposal is None:
                 return Found(task.name, task.operator)
             check_memory(proposal.strategy, self.workload)
-            strategy = self._measurable(proposal.strategy)
+            strategy = integral(proposal.strategy, self.workload, NORM[self.noise])
             if strategy is None:
                 return Found(task.name, task.operator)
-            noise = calibrate(strategy.blocks, self.noise, REFERENCE[self.noise])
+            noise = self._noise(strategy)
             total = error = rmse(strategy, self.workload.products, noise)
             worst = None
             if self.objective.limits is not None:
@@ -107,15 +107,17 @@ class Judge:
         candidate = Candidate(task.operator.name, total, seconds, None, task.effort.seed, worst)
         return Found(task.name, task.operator, strategy, error, value, proposal.bound, candidate)
 
+    def _noise(self, strategy: Strategy) -> Calibration:
+        try:
+            return calibrate(strategy.blocks, self.noise, REFERENCE[self.noise])
+        except BudgetError as error:
+            raise TooLargeError(str(error)) from None
+
     def _propose(self, task: Task) -> Proposal | None:
         norm = NORM[self.noise]
         if self.objective.limits is None:
             return task.operator.propose(self.workload, norm, task.effort)
         return least_worst(task.operator, self.workload, self.objective.limits, norm, task.effort, task.rounds)
-
-    def _measurable(self, strategy: Strategy) -> Strategy | None:
-        """Laplace noise is added to integers: the strategy's queries become integers, at next to no loss."""
-        return integral(strategy, self.workload) if self.noise == "laplace" else strategy
 
 
 def tasks_of(operators: Sequence[Operator], effort: Effort, norm: Norm) -> list[Task]:

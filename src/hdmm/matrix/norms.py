@@ -43,13 +43,15 @@ def stacked_norm(parts: Sequence[Sequence[Matrix]], weights: Sequence[Number], p
     several = [axis for axis, norm in enumerate(norms) if norm.shape[1] > 1]
     whole = all(norm.dtype.kind == "i" for norm in norms) and all(isinstance(w, (int, Fraction)) for w in weights)
     scale = lcm(*(Fraction(w).denominator for w in weights)) if whole else 1
-    totals: Array = np.zeros([norms[axis].shape[1] for axis in several], object if whole else float)
+    dtype = np.dtype(object if whole else float)  # integers of any size
+    totals: Array = np.zeros([1, *(norms[axis].shape[1] for axis in several)], dtype)
     for j, weight in enumerate(weights):
-        product: Array = np.array(int(weight * scale) if whole else float(weight), totals.dtype)
-        for axis, (norm, place) in enumerate(zip(norms, places, strict=True)):
-            own = norm[place[j]].astype(totals.dtype)
-            product = np.multiply.outer(product, own if axis in several else own[0])
-        totals = np.asarray(totals + product, totals.dtype)
+        # Never a scalar among numpy's operands: it would become an int64, and wrap around.
+        product: Array = np.array([int(weight * scale) if whole else float(weight)], dtype)
+        for norm, place in zip(norms, places, strict=True):
+            own = norm[place[j]].astype(dtype)
+            product = np.multiply.outer(product, own) if len(own) > 1 else product * own
+        totals = totals + product
     largest = totals.max()
     if not whole:
         return float(largest)

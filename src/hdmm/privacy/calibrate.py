@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, sqrt
-from typing import Literal, final
+from functools import lru_cache
+from math import exp, isqrt, sqrt
+from typing import Any, Literal, final
 
+import numpy as np
+
+from hdmm.errors import FaultError
 from hdmm.matrix import Norm
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.noise import laplace_variance, round_up
@@ -20,10 +24,10 @@ NORM: dict[NoiseKind, Norm] = {"laplace": 1, "gaussian": 2}
 @final
 @dataclass(frozen=True)
 class Calibration:
-    """The noise on each block: its scale (Laplace) or standard deviation (Gaussian), and its exact variance."""
+    """The noise on each block: its scale (Laplace) or σ before rounding (Gaussian), and the variance that it has."""
 
     kind: NoiseKind
-    scales: tuple[Fraction, ...] | tuple[float, ...]
+    scales: tuple[Fraction, ...]
     variances: tuple[float, ...]
 
 
@@ -31,7 +35,7 @@ def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget) -> Calib
     """The least noise that gives the budget's privacy for all blocks together.
 
     A person changes the answers of all blocks by at most Δ in weighted norm, so a block of weight θ gets noise of scale
-    Δ/(θ·ε), or standard deviation Δ·σ/θ. Laplace scales are fractions, rounded up where they are not representable.
+    Δ/(θ·ε), or standard deviation Δ·σ/θ: one joint mechanism. All of them are fractions, rounded up where they must be.
     """
     budget.check(kind)
     if kind == "laplace":
@@ -39,10 +43,14 @@ def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget) -> Calib
         delta = Fraction(sensitivity(blocks, 1))
         scales = tuple(round_up(delta / (block.weight * budget.epsilon)) for block in blocks)
         return Calibration(kind, scales, tuple(laplace_variance(scale) for scale in scales))
-    sigma = gaussian_sigma(budget) * sqrt(sensitivity(blocks, 2))
-    sigmas = tuple(sigma / float(block.weight) for block in blocks)
-    # Published noise is rounded to integers, which adds 1/12.
-    return Calibration(kind, sigmas, tuple(value**2 + 1 / 12 for value in sigmas))
+    sigma = certified_sigma(budget) * root_above(Fraction(sensitivity(blocks, 2)))
+    known: dict[Fraction, tuple[Fraction, float]] = {}
+    for block in blocks:
+        if block.weight not in known:
+            scale = round_up(sigma / block.weight)
+            known[block.weight] = (scale, rounded_variance(float(scale)))
+    scales, variances = zip(*(known[block.weight] for block in blocks), strict=True)
+    return Calibration(kind, scales, variances)
 
 
 def unit_variance(kind: NoiseKind, budget: Budget) -> float:
@@ -51,6 +59,63 @@ def unit_variance(kind: NoiseKind, budget: Budget) -> float:
         assert budget.epsilon is not None
         return laplace_variance(1 / budget.epsilon)
     return gaussian_sigma(budget) ** 2
+
+
+def rounded_variance(sigma: float) -> float:
+    """The variance of Gaussian noise that is rounded to integers: σ² + 1/12, unless σ is so small that steps show."""
+    if sigma >= 1:
+        return sigma**2 + 1 / 12
+    from scipy.special import erfc
+
+    edges = (np.arange(0, 12) + 0.5) / (sqrt(2) * sigma)  # E k² = Σ (2j + 1)·P(|k| > j)
+    return float(np.sum((2 * np.arange(12) + 1) * erfc(edges)))
+
+
+def root_above(value: Fraction) -> Fraction:
+    """A fraction that is not below the square root, and above it by less than 2^-60 of it."""
+    shift = max(0, 64 - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
+    whole = -(-(value.numerator << 2 * shift) // value.denominator)
+    return Fraction(isqrt(whole - 1) + 1 if whole else 0, 1 << shift)
+
+
+@lru_cache(maxsize=64)
+def certified_sigma(budget: Budget) -> Fraction:
+    """σ at sensitivity one, rounded up: at most δ is leaked, which ball arithmetic verifies; or ρ = 1/2σ² is kept."""
+    if budget.rho is not None:
+        return root_above(1 / (2 * budget.rho))
+    assert budget.epsilon is not None
+    assert budget.delta is not None
+    start = Fraction(gaussian_sigma(budget))
+    for bits in range(44, 20, -4):
+        sigma = round_up(start * (1 + Fraction(1, 2**bits)))
+        if leaks_at_most(sigma, budget.epsilon, budget.delta):
+            return sigma
+    raise FaultError(f"{budget}: no noise for it could be verified; choose a larger delta")
+
+
+def leaks_at_most(sigma: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether Gaussian noise of this σ at sensitivity one is (ε, δ)-private, proved by ball arithmetic.
+
+    The δ that it needs is Φ(1/2σ − εσ) − e^ε·Φ(−1/2σ − εσ) (Balle and Wang 2018, theorem 8).
+    """
+    import flint
+
+    before = flint.ctx.prec
+    try:
+        flint.ctx.prec = 256 + int(2 * epsilon) + delta.denominator.bit_length()
+        s, e, d = (_ball(value) for value in (sigma, epsilon, delta))
+        a, b = 1 / (2 * s), e * s
+        root = flint.arb(2).sqrt()
+        needed = (((b - a) / root).erfc() - e.exp() * ((a + b) / root).erfc()) / 2
+        return bool(needed <= d)
+    finally:
+        flint.ctx.prec = before
+
+
+def _ball(value: Fraction) -> Any:
+    import flint
+
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
 
 
 def gaussian_sigma(budget: Budget) -> float:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 from operator import ge
 from typing import final
+
+import numpy as np
 
 from hdmm.matrix import Condition, Filtered, Identity, Kron, Matrix, Norm, Number, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.norms import stacked_norm
 from hdmm.matrix.subsets import Axes
+
+REACH = 1 << 41
+"""The most times a count that a query may add up to, so that it is answered exactly in two parts of 64 bits."""
 
 
 @final
@@ -61,10 +67,18 @@ class Block:
         """How many noisy answers it gives."""
         return prod(factor.shape[0] for factor in self.factors)
 
+    @cached_property
+    def reach(self) -> int:
+        """How many times the largest count an answer can be, at most."""
+        if not self.integral:
+            return 0
+        sums = (factor.power(1).apply(np.ones(factor.shape[1], np.int64)).max() for factor in self.factors)
+        return prod(int(total) for total in sums)
+
     @property
     def integral(self) -> bool:
         """Whether every query has integer coefficients, so that it can be answered exactly before noise is added."""
-        return self.matrix.dtype.kind == "i"
+        return all(factor.dtype.kind == "i" for factor in self.factors)
 
 
 def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
