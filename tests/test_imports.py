@@ -5,7 +5,21 @@ import sys
 
 import pytest
 
-HEAVY = ["altair", "duckdb", "ibis", "pyarrow.dataset", "rich", "ruamel.yaml", "scipy.optimize", "sqlglot", "typer"]
+HEAVY = [
+    "altair",
+    "cryptography",
+    "duckdb",
+    "flint",
+    "ibis",
+    "joblib",
+    "pyarrow.dataset",
+    "pydantic",
+    "rich",
+    "ruamel.yaml",
+    "scipy.optimize",
+    "sqlglot",
+    "typer",
+]
 
 
 @pytest.fixture(scope="module")

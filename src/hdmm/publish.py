@@ -15,9 +15,7 @@ from uuid import uuid4
 
 from hdmm._artefact import check_new
 from hdmm._plan import Plan
-from hdmm._plan.file import plan_bytes
 from hdmm._release import Release
-from hdmm._release.file import manifest_digest
 from hdmm.data import Source, open_source
 from hdmm.errors import ArtefactError, BudgetError, InputError
 from hdmm.measure import check_measurable, measure
@@ -71,7 +69,7 @@ def release(
     check_memory(plan.strategy, plan.workload.encoded)
     book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger.open(ledger)
     name = id or uuid4().hex
-    digest = hashlib.sha256(plan_bytes(plan)).hexdigest()
+    digest = _plan_digest(plan)
     if book is not None and id is not None and out is not None:
         stored = _stored(book, id, digest, budget, Path(out))
         if stored is not None:
@@ -89,7 +87,7 @@ def release(
     if out is not None:
         published.save(out, format=format)
     if book is not None:
-        book.publish(name, manifest_digest(Path(out)) if out is not None else _digest(digest, published))
+        book.publish(name, _digest(digest, published) if out is None else _written_digest(Path(out)))
     return published
 
 
@@ -109,13 +107,25 @@ def _stored(book: Ledger, id: str, digest: str, budget: Budget, out: Path) -> Re
 
 def _checked(book: Ledger, entry: Entry, out: Path) -> Release:
     stored = Release.load(out)
-    if hashlib.sha256(plan_bytes(stored.plan)).hexdigest() != entry.plan or stored.budget != entry.budget:
+    if _plan_digest(stored.plan) != entry.plan or stored.budget != entry.budget:
         raise ArtefactError(f"{out}: holds another release than {entry.id!r}; choose another output")
-    digest = manifest_digest(out)
+    digest = _written_digest(out)
     if entry.state == "published" and entry.release != digest:
         raise ArtefactError(f"{out}: is not the release that was published as {entry.id!r}; restore that one")
     book.publish(entry.id, digest)
     return stored
+
+
+def _plan_digest(plan: Plan) -> str:
+    from hdmm._plan.file import plan_bytes
+
+    return hashlib.sha256(plan_bytes(plan)).hexdigest()
+
+
+def _written_digest(out: Path) -> str:
+    from hdmm._release.file import manifest_digest
+
+    return manifest_digest(out)
 
 
 def _digest(plan: str, made: Release) -> str:

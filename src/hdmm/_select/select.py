@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from math import inf, prod, sqrt
 from pathlib import Path
 from time import time
-from typing import final, get_args
+from typing import TYPE_CHECKING, final, get_args
 
 from hdmm import baselines, operators
 from hdmm._plan import REFERENCE, Candidate, Plan, objective_of
-from hdmm._select.checkpoint import Checkpoint, search_key
 from hdmm._select.tasks import Found, Judge, Task, run_all, tasks_of, workers
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError, WorkloadError
@@ -27,6 +26,9 @@ from hdmm.privacy.unit import Unit
 from hdmm.workload import Encoded, Workload
 from hdmm.workload.spec import Aim
 from hdmm.workload.targets import Target, read_targets
+
+if TYPE_CHECKING:
+    from hdmm._select.checkpoint import Checkpoint
 
 
 @final
@@ -112,6 +114,8 @@ def select(
     bound = _bound(encoded, NORM[noise], dual=dual) if aim.limits is None else None
     kept = None
     if checkpoint is not None:
+        from hdmm._select.checkpoint import Checkpoint, search_key
+
         key = search_key(workload, noise, objective, wanted, [repr(operator) for operator in chosen], restarts, seed)
         kept = Checkpoint.open(Path(checkpoint), key, workload)
     search = _Search(Judge(encoded, noise, aim), jobs, on_progress, bound, kept)
