@@ -231,10 +231,10 @@ class _Search:
     def _keep(self, found: Found) -> None:
         """Keep what a task found if it is the best; of equally good ones the first in order."""
         self._done.append(found)
-        if found.candidate is None:
-            return
         if found.bound is not None:
             self.bound = max(self.bound or 0.0, found.bound)
+        if found.candidate is None:
+            return
         if self.best is None or self._rank(found) < self._rank(self.best):
             self.best = found
         self._report(found.operator, found.error)

@@ -86,14 +86,16 @@ class Judge:
 
     def _run(self, task: Task) -> Found:
         start = perf_counter()
+        bound: float | None = None  # holds even if the strategy is too large to be measured
         try:
             proposal = self._propose(task)
             if proposal is None:
                 return Found(task.name, task.operator)
+            bound = proposal.bound
             check_memory(proposal.strategy, self.workload)
             strategy = integral(proposal.strategy, self.workload, NORM[self.noise])
             if strategy is None:
-                return Found(task.name, task.operator)
+                return Found(task.name, task.operator, bound=bound)
             noise = self._noise(strategy)
             total = error = rmse(strategy, self.workload.products, noise)
             worst = None
@@ -102,10 +104,10 @@ class Judge:
                 error = worst = sqrt(ratios.max())
             value = self.objective.value(strategy, self.workload, NORM[self.noise])
         except TooLargeError as refused:
-            return Found(task.name, task.operator, refused=refused)
+            return Found(task.name, task.operator, bound=bound, refused=refused)
         seconds = perf_counter() - start
         candidate = Candidate(task.operator.name, total, seconds, None, task.effort.seed, worst)
-        return Found(task.name, task.operator, strategy, error, value, proposal.bound, candidate)
+        return Found(task.name, task.operator, strategy, error, value, bound, candidate)
 
     def _noise(self, strategy: Strategy) -> Calibration:
         try:
