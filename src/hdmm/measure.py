@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,10 @@ from hdmm.privacy.samplers import discrete_laplace, rounded_gaussian
 from hdmm.strategy import Block
 from hdmm.strategy.block import REACH
 
-Answers = NDArray[np.int64]
+Answers = NDArray[Any]
 
-_EXACT = 1 << 62
-_SPLIT = 20
-_WIDE = 1 << 41
-"""Up to such a high part the sum of both parts and the noise stays within 63 bits."""
+_PART = 10
+"""Bits of a count that are taken at a time where answers are large."""
 
 
 def check_measurable(plan: Plan) -> None:
@@ -48,33 +47,37 @@ def measure(
     counts = count(source, plan.workload.schema, distinct, cap=CAP, on_progress=on_progress)
     found = dict(zip(distinct, counts, strict=True))
     return [
-        add_noise(*exact_answers(block, found[table]), noise.kind, scale)
+        add_noise(exact_answers(block, found[table]), noise.kind, scale)
         for block, table, scale in zip(blocks, tables, noise.scales, strict=True)
     ]
 
 
-def exact_answers(block: Block, counts: Answers) -> tuple[Answers, Answers]:
-    """The block's queries on its counts without rounding or overflow, as high·2^20 + low.
+def exact_answers(block: Block, counts: NDArray[np.int64]) -> Answers:
+    """The block's queries on its counts, without rounding or overflow: as Python's integers where 64 bits are too few.
 
-    Counts are at most 2^40 and a query adds up at most 2^41 of one, so that neither part leaves 63 bits. Which way is
-    taken depends on the block alone.
+    Counts are at most 2^40, and are taken in parts of ten bits where a query could add up to more than 2^62. Which way
+    is taken depends on the block alone.
     """
     if block.reach > REACH:
         raise TooLargeError("a query adds up too many cells to be answered exactly; ask for smaller products")
-    parts = [counts] if block.reach * CAP <= _EXACT else [counts >> _SPLIT, counts & ((1 << _SPLIT) - 1)]
-    answers = [block.matrix.apply(part) for part in parts]
-    if any(answer.dtype != np.int64 for answer in answers):
+    if not block.integral:
         raise NotSupportedError("a block's answers are not integers")
-    return (np.zeros_like(answers[0]), answers[0]) if len(parts) == 1 else (answers[0], answers[1])
+    if not block.wide:
+        answers: Answers = block.matrix.apply(counts)
+        return answers
+    total: Answers = np.zeros(block.queries, object)
+    for shift in range(0, CAP.bit_length(), _PART):
+        part = block.matrix.apply(counts >> shift & ((1 << _PART) - 1))
+        total = total + part.astype(object) * (1 << shift)
+    return total
 
 
-def add_noise(high: Answers, low: Answers, kind: NoiseKind, scale: Fraction) -> Answers:
-    """The answers with noise; what would leave ±2^62 stops there, which is known only of the noisy sum."""
+def add_noise(answers: Answers, kind: NoiseKind, scale: Fraction) -> Answers:
+    """The answers with noise. Sums beyond 64 bits are rounded to floats, which looks at the noisy sum only."""
     if not isinstance(scale, Fraction):
         raise BudgetError("a noise scale is an exact fraction")
-    low = low + (discrete_laplace if kind == "laplace" else rounded_gaussian)(scale, low.size)
-    noisy = (np.clip(high, -_WIDE, _WIDE) << _SPLIT) + low
-    for place in np.flatnonzero(abs(high) >= _WIDE):  # beyond what there are people
-        noisy[place] = max(-_EXACT, min(_EXACT, (int(high[place]) << _SPLIT) + int(low[place])))
-    stopped: Answers = np.clip(noisy, -_EXACT, _EXACT)
-    return stopped
+    noise = (discrete_laplace if kind == "laplace" else rounded_gaussian)(scale, answers.size)
+    if answers.dtype != object:
+        return answers + noise
+    noisy: Answers = (answers + noise.astype(object)).astype(float)
+    return noisy

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hdmm._artefact import LARGEST, check_new, decode, decode_array, encode, encode_array, read, sync_directory, umask
+from hdmm._artefact import LARGEST, check_new, decode, decode_numbers, encode, encode_array, read, sync_directory, umask
 from hdmm._plan.file import parse, plan_bytes
 from hdmm._release.release import Release
 from hdmm.errors import ArtefactError, FaultError, InputError
@@ -124,8 +124,9 @@ def load(directory: Path) -> Release:
     blocks = plan.strategy.blocks
     measurements = []
     for stored in file.measurements:
-        measurements.append(decode_array(_get(directory, stored), f"{directory}: {stored.path}"))
-    if [array.shape for array in measurements] != [(block.queries,) for block in blocks]:
+        measurements.append(decode_numbers(_get(directory, stored), f"{directory}: {stored.path}"))
+    found = [(array.shape, array.dtype.kind) for array in measurements]
+    if found != [((block.queries,), "f" if block.wide else "i") for block in blocks]:
         raise ArtefactError(f"{directory}: its measurements do not fit its plan")
     for stored in file.tables.values():
         _get(directory, stored)

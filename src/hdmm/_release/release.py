@@ -25,7 +25,8 @@ class Release:
 
     plan: Plan
     budget: Budget
-    measurements: tuple[NDArray[np.int64], ...]
+    measurements: tuple[NDArray[Any], ...]
+    """Noisy integers; as floats where they may need more than 64 bits."""
 
     def __repr__(self) -> str:
         return f"Release({len(self.plan.workload.products)} tables, {self.plan.noise}, {self.budget})"

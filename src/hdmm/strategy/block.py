@@ -17,8 +17,10 @@ from hdmm.matrix.compose import restricted
 from hdmm.matrix.norms import stacked_norm
 from hdmm.matrix.subsets import Axes
 
-REACH = 1 << 41
-"""The most times a count that a query may add up to, so that it is answered exactly in two parts of 64 bits."""
+REACH = 1 << 52
+"""The most times a count that a query may add up to, so that it is answered exactly, ten bits of a count at a time."""
+_NARROW = 1 << 22
+"""Up to so many times, answers to counts of up to 2^40 fit 64 bits."""
 
 
 @final
@@ -74,6 +76,11 @@ class Block:
             return 0
         sums = (factor.power(1).apply(np.ones(factor.shape[1], np.int64)).max() for factor in self.factors)
         return prod(int(total) for total in sums)
+
+    @property
+    def wide(self) -> bool:
+        """Whether answers may need more than 64 bits."""
+        return self.reach > _NARROW
 
     @property
     def integral(self) -> bool:
