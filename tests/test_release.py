@@ -234,13 +234,14 @@ def test_coarse_intervals_are_not_lost_to_rounding(operator, epsilon, people, mo
     assert np.mean(covered) > 0.945
 
 
+@pytest.mark.parametrize("axes", [2, 3])
 @pytest.mark.parametrize("reach", [2**3, 2**8, 2**16])
-def test_answers_are_exact_however_large_they_are(reach, monkeypatch):
+def test_answers_are_exact_however_large_they_are(reach, axes, monkeypatch):
     """Beside Python's integers, up to every cell at the cap."""
     rng = np.random.default_rng(8)
-    factors = tuple(Dense(rng.integers(-reach, reach + 1, shape)) for shape in ((3, 4), (2, 5)))
-    block = Block((0, 1), factors)
-    assert block.wide == (reach > 2**8)
+    factors = tuple(Dense(rng.integers(-reach, reach + 1, shape)) for shape in ((3, 4), (2, 5), (1, 1)))[:axes]
+    block = Block(tuple(range(axes)), factors)
+    assert block.wide == (reach**axes > 2**20)
     noise = np.array([3, -5, 0, 1, -2, 7])
     monkeypatch.setattr(measuring, "rounded_gaussian", lambda scale, count: noise)
     for counts in (rng.integers(0, 1000, 20), rng.integers(0, 2**40, 20), np.full(20, 2**40)):

@@ -23,8 +23,8 @@ from hdmm.strategy.block import REACH
 
 Answers = NDArray[Any]
 
-_PART = 10
-"""Bits of a count that are taken at a time where answers are large."""
+_EXACT = 62
+"""Bits that an exact answer may have."""
 
 
 def check_measurable(plan: Plan) -> None:
@@ -55,8 +55,8 @@ def measure(
 def exact_answers(block: Block, counts: NDArray[np.int64]) -> Answers:
     """The block's queries on its counts, without rounding or overflow: as Python's integers where 64 bits are too few.
 
-    Counts are at most 2^40, and are taken in parts of ten bits where a query could add up to more than 2^62. Which way
-    is taken depends on the block alone.
+    Counts are at most 2^40. Where a query could add up to more than 2^62, so few bits of the counts are taken at a time
+    that it cannot. How many depends on the block alone.
     """
     if block.reach > REACH:
         raise TooLargeError("a query adds up too many cells to be answered exactly; ask for smaller products")
@@ -66,8 +66,9 @@ def exact_answers(block: Block, counts: NDArray[np.int64]) -> Answers:
         answers: Answers = block.matrix.apply(counts)
         return answers
     total: Answers = np.zeros(block.queries, object)
-    for shift in range(0, CAP.bit_length(), _PART):
-        part = block.matrix.apply(counts >> shift & ((1 << _PART) - 1))
+    bits = _EXACT - block.reach.bit_length()
+    for shift in range(0, CAP.bit_length(), bits):
+        part = block.matrix.apply(counts >> shift & ((1 << bits) - 1))
         total = total + part.astype(object) * (1 << shift)
     return total
 

@@ -17,8 +17,8 @@ from hdmm.matrix.compose import restricted
 from hdmm.matrix.norms import stacked_norm
 from hdmm.matrix.subsets import Axes
 
-REACH = 1 << 52
-"""The most times a count that a query may add up to, so that it is answered exactly, ten bits of a count at a time."""
+REACH = 1 << 57
+"""The most times a count that a query may add up to: it is then answered exactly, a few bits of a count at a time."""
 _NARROW = 1 << 22
 """Up to so many times, answers to counts of up to 2^40 fit 64 bits."""
 

@@ -23,7 +23,7 @@ from hdmm.strategy.direct import DirectStrategy
 from hdmm.workload import Encoded
 
 _PRECISIONS = (8, 9, 10, 11, 12, 14, 16)
-_COARSER = range(3, 16)
+_COARSER, _FINER = range(3, 16), 2
 _LOSS = 2e-4
 """How much larger the total squared error may become: half of it in RMSE."""
 _HALVINGS = 30
@@ -64,10 +64,15 @@ def integral(strategy: Strategy, workload: Encoded, norm: Norm) -> Strategy | No
         raise FaultError("the strategy cannot be rounded to integers; please report the spec")
     if max(block.reach for block in best[0].blocks) <= REACH:
         return best[0]
-    for key in fractional:  # answers would be too large: each factor as coarsely as the others allow
+    # Answers would be too large: from a finer start each factor as coarsely as its share of the loss allows.
+    precisions = dict.fromkeys(fractional, max(precisions.values()) + _FINER)
+    best = rounded(precisions) or best
+    share = max(most - best[1], 0.0) / len(fractional)
+    for number, key in enumerate(fractional, 1):
+        allowed = most - share * (len(fractional) - number)
         for k in _COARSER:
             coarser = None if k >= precisions[key] else rounded(precisions | {key: k})
-            if coarser is not None and coarser[1] <= most:
+            if coarser is not None and coarser[1] <= allowed:
                 best, precisions = coarser, precisions | {key: k}
                 break
     return _measurable(best[0])
