@@ -251,3 +251,23 @@ def test_answers_are_exact_however_large_they_are(reach, axes, monkeypatch):
         noisy = measuring.add_noise(answers, "gaussian", Fraction(1))
         expected = (exact + noise.astype(object)).tolist()
         assert noisy.tolist() == ([float(value) for value in expected] if block.wide else expected)
+
+
+def test_a_release_of_wide_answers_is_kept_and_its_intervals_are_normal(tmp_path):
+    schema = hdmm.Schema(a=range(12), b=range(12), c=range(12), d=range(3))
+    sets = {"a": hdmm.Prefix(), "b": hdmm.Prefix(), "c": hdmm.AllRange(), "d": hdmm.Identity() | hdmm.Total()}
+    plan = hdmm.select(hdmm.Workload(schema).add("all", sets), "gaussian", operators=[hdmm.operators.Kron()])
+    assert all(block.wide for block in plan.strategy.blocks)
+    rows = np.random.default_rng(1).integers(0, schema.sizes, (2000, 4))
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["a,b,c,d", *(",".join(map(str, row)) for row in rows)]) + "\n")
+    made = hdmm.release(plan, path, hdmm.Budget("1", "1e-6"), ledger=None, out=tmp_path / "out")
+    table = made.table("all")
+    assert hdmm.Release.load(tmp_path / "out").table("all") == table
+    margin = (table["high"].to_numpy() - table["low"].to_numpy()) / 2
+    np.testing.assert_allclose(margin / table["stderr"].to_numpy(), 1.96, rtol=1e-3)
+    counts = np.zeros(schema.sizes, int)
+    np.add.at(counts, tuple(rows.T), 1)
+    encoded = plan.workload.encoded
+    error = table["answer"].to_numpy() - encoded.of(encoded.products[0]).apply(counts.reshape(-1))
+    assert np.sqrt((error**2).mean()) == pytest.approx(plan.rmse(hdmm.Budget("1", "1e-6")), rel=0.2)

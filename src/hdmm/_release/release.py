@@ -71,7 +71,9 @@ class Release:
         """What floating point may have done to the answers: nothing where they are sums of integers."""
         if (answer == np.rint(answer)).all():
             return 0.0
-        return 2.0**-40 * max(1.0, *(float(abs(array.astype(float)).sum()) for array in self.measurements))
+        pairs = zip(self.plan.strategy.blocks, self.measurements, strict=True)
+        sizes = [float(block.weight) * float(abs(array.astype(float)).sum()) for block, array in pairs]
+        return 2.0**-40 * max(1.0, *sizes)
 
     def _labels(self, predicates: Any) -> dict[str, pa.Array]:
         """Label columns in schema order, row-major over the attributes."""
