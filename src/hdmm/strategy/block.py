@@ -72,10 +72,7 @@ class Block:
     @cached_property
     def reach(self) -> int:
         """How many times the largest count an answer can be, at most."""
-        if not self.integral:
-            return 0
-        sums = (factor.power(1).apply(np.ones(factor.shape[1], np.int64)).max() for factor in self.factors)
-        return prod(int(total) for total in sums)
+        return largest_reach([self])
 
     @property
     def wide(self) -> bool:
@@ -86,6 +83,20 @@ class Block:
     def integral(self) -> bool:
         """Whether every query has integer coefficients, so that it can be answered exactly before noise is added."""
         return all(factor.dtype.kind == "i" for factor in self.factors)
+
+
+def largest_reach(blocks: Sequence[Block]) -> int:
+    """The largest reach of some blocks of integer queries; equal factors are looked at once."""
+    known: dict[int, int] = {}
+    largest = 0
+    for block in blocks:
+        reach = 1
+        for factor in block.factors:
+            if id(factor) not in known:
+                known[id(factor)] = int(factor.power(1).apply(np.ones(factor.shape[1], np.int64)).max())
+            reach *= known[id(factor)]
+        largest = max(largest, reach)
+    return largest
 
 
 def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hdmm.errors import FaultError, TooLargeError
 from hdmm.matrix import Array, Dense, Matrix, Norm
 from hdmm.strategy.base import Strategy, loss
-from hdmm.strategy.block import REACH, Block
+from hdmm.strategy.block import REACH, Block, largest_reach
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.workload import Encoded
 
@@ -62,7 +62,7 @@ def integral(strategy: Strategy, workload: Encoded, norm: Norm) -> Strategy | No
                 break
     if best is None:
         raise FaultError("the strategy cannot be rounded to integers; please report the spec")
-    if max(block.reach for block in best[0].blocks) <= REACH:
+    if largest_reach(best[0].blocks) <= REACH:
         return best[0]
     # Answers would be too large: from a finer start each factor as coarsely as its share of the loss allows.
     precisions = dict.fromkeys(fractional, max(precisions.values()) + _FINER)
@@ -79,7 +79,7 @@ def integral(strategy: Strategy, workload: Encoded, norm: Norm) -> Strategy | No
 
 
 def _measurable(strategy: Strategy) -> Strategy:
-    if max((block.reach for block in strategy.blocks), default=0) > REACH:
+    if largest_reach(strategy.blocks) > REACH:
         raise TooLargeError(
             "a strategy's queries add up too many cells with too large coefficients to be answered exactly; "
             "ask for products of fewer attributes"
