@@ -16,9 +16,21 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hdmm._artefact import LARGEST, check_new, decode, decode_numbers, encode, encode_array, read, sync_directory, umask
+from hdmm._artefact import (
+    LARGEST,
+    check_new,
+    decode,
+    decode_array,
+    decode_numbers,
+    encode,
+    encode_array,
+    read,
+    sync_directory,
+    umask,
+)
 from hdmm._plan.file import parse, plan_bytes
 from hdmm._release.release import Release
 from hdmm.errors import ArtefactError, FaultError, InputError
@@ -122,12 +134,15 @@ def load(directory: Path) -> Release:
     if file.noise != noise.kind or file.scales != [str(scale) for scale in noise.scales]:
         raise ArtefactError(f"{path}: it states noise that its plan and budget do not give")
     blocks = plan.strategy.blocks
-    measurements = []
-    for stored in file.measurements:
-        measurements.append(decode_numbers(_get(directory, stored), f"{directory}: {stored.path}"))
-    found = [(array.shape, array.dtype.kind) for array in measurements]
-    if found != [((block.queries,), "f" if block.wide else "i") for block in blocks]:
+    if len(file.measurements) != len(blocks):
         raise ArtefactError(f"{directory}: its measurements do not fit its plan")
+    measurements = []
+    for stored, block in zip(file.measurements, blocks, strict=True):
+        decode_block = decode_numbers if block.wide else decode_array
+        array = decode_block(_get(directory, stored), f"{directory}: {stored.path}")
+        if array.shape != (block.queries,) or not np.isfinite(array).all():
+            raise ArtefactError(f"{directory}: its measurements do not fit its plan")
+        measurements.append(array)
     for stored in file.tables.values():
         _get(directory, stored)
     return Release(plan, budget, tuple(measurements))
