@@ -146,3 +146,13 @@ def test_a_target_reads_back():
     assert hdmm.Target("7") == hdmm.Target(" 7 @ 95 % ")
     with pytest.raises(WorkloadError):
         hdmm.Target("-3@95%")
+
+
+def test_the_margins_of_coarse_noise_are_those_of_the_tables():
+    """Where noise is rounded to so few integers that its steps show, the targets must see them too."""
+    plan = hdmm.select(W, "gaussian", operators=[hdmm.baselines.Identity()], targets={"hispanic: age": "3@95%"})
+    budget = hdmm.Budget("30", "1e-6")
+    margins = {row["product"]: row["margin95"] for row in plan.errors(budget).to_pylist()}
+    stderrs = {row["product"]: row["stderr_max"] for row in plan.errors(budget).to_pylist()}
+    (row,) = plan.target_margins(budget).to_pylist()
+    assert row["margin"] == margins["hispanic: age"] > 1.97 * stderrs["hispanic: age"]

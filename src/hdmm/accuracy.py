@@ -59,6 +59,12 @@ def _errors(
     shape = tuple(len(one) for one in types)
     blocks = list(strategy.coefficients(product, types, noise.variances))
     second, fourth, sixth, largest = (np.zeros(shape) for _ in range(4))
+    if noise.kind == "gaussian":
+        for block in blocks:
+            second += noise.variances[block.block] * block.power_sum(2)
+            if noise.scales[block.block] < _FINE:  # steps show: |S| ≤ m where the noise before rounding is within m − ½
+                largest = np.maximum(largest, block.largest())
+        return np.sqrt(second), normal_margin(1.0, level) * np.sqrt(second) + largest / 2
     for block in blocks:
         two, four, six = cumulants(noise.variances[block.block])
         second += two * block.power_sum(2)
@@ -66,11 +72,6 @@ def _errors(
         sixth += six * block.power_sum(6)
         largest = np.maximum(largest, block.largest())
     stderr = np.sqrt(second)
-    if noise.kind == "gaussian":
-        margins = normal_margin(1.0, level) * stderr
-        if min((noise.scales[block.block] for block in blocks), default=_FINE) < _FINE:
-            margins = margins + largest / 2  # steps show: |S| ≤ m wherever the noise before rounding is within m − ½
-        return stderr, margins
     margins = many_terms_margin(second, fourth, sixth, largest, level)
     scales = [float(scale) for scale in noise.scales]
     known: dict[tuple[float, ...], float] = {}

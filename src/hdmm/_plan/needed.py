@@ -7,15 +7,12 @@ then rounded up to four digits. It is not taken on trust: the margins are predic
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context, Decimal
-from math import sqrt
 from typing import TYPE_CHECKING
 
 from hdmm._plan.plan import Plan
 from hdmm.accuracy import accuracy
 from hdmm.errors import BudgetError, InputError
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.intervals import normal_margin
-from hdmm.strategy import worst_variance
 from hdmm.workload.targets import by_product
 
 if TYPE_CHECKING:
@@ -65,10 +62,7 @@ def margins(plan: Plan, budget: Budget) -> Margins:
     for product, targets in products:
         for name, target in targets:
             level = float(target.level)
-            if plan.noise == "gaussian":
-                margin = normal_margin(sqrt(worst_variance(plan.strategy, product, noise.variances)), level)
-            else:
-                margin = float(accuracy(plan.strategy, product, noise, level).margin.max())
+            margin = float(accuracy(plan.strategy, product, noise, level).margin.max())
             found.append((name, product.name, float(target.margin), level, margin))
     return found
 
