@@ -7,13 +7,12 @@ import pytest
 
 from hdmm.accuracy import accuracy
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.calibrate import calibrate
 from hdmm.privacy.intervals import margin
 from hdmm.strategy import Strategy
 from hdmm.strategy import base as strategies
 from hdmm.workload import Workload
 from tests.contract.test_strategy import estimators
-from tests.contract.zoo import STRATEGIES
+from tests.contract.zoo import STRATEGIES, noise_for
 
 every = pytest.mark.parametrize(("strategy", "workload"), STRATEGIES.values(), ids=STRATEGIES.keys())
 
@@ -23,7 +22,7 @@ every = pytest.mark.parametrize(("strategy", "workload"), STRATEGIES.values(), i
 def test_the_margin_of_every_answer_is_that_of_its_row_of_the_estimator(
     strategy: Strategy, workload: Workload, epsilon
 ):
-    noise = calibrate(strategy.blocks, "laplace", Budget(epsilon))
+    noise = noise_for(strategy.blocks, "laplace", Budget(epsilon))
     scales = np.repeat([float(scale) for scale in noise.scales], [block.queries for block in strategy.blocks])
     variances = np.repeat(noise.variances, [block.queries for block in strategy.blocks])
     rows = estimators(strategy, workload, list(noise.variances))
@@ -36,7 +35,7 @@ def test_the_margin_of_every_answer_is_that_of_its_row_of_the_estimator(
 
 @every
 def test_gaussian_margins_are_normal(strategy: Strategy, workload: Workload):
-    noise = calibrate(strategy.blocks, "gaussian", Budget("1", "1e-6"))
+    noise = noise_for(strategy.blocks, "gaussian", Budget("1", "1e-6"))
     for product in workload.encoded.products:
         found = accuracy(strategy, product, noise)
         np.testing.assert_allclose(found.margin, 1.959964 * found.stderr, rtol=1e-6)
@@ -44,7 +43,7 @@ def test_gaussian_margins_are_normal(strategy: Strategy, workload: Workload):
 
 @every
 def test_the_pieces_in_which_types_are_handled_do_not_matter(strategy: Strategy, workload: Workload, monkeypatch):
-    noise = calibrate(strategy.blocks, "laplace", Budget("1"))
+    noise = noise_for(strategy.blocks, "laplace", Budget("1"))
     whole = [accuracy(strategy, product, noise) for product in workload.encoded.products]
     monkeypatch.setattr(strategies, "_ENTRIES", 1)
     for product, expected in zip(workload.encoded.products, whole, strict=True):
@@ -55,7 +54,7 @@ def test_the_pieces_in_which_types_are_handled_do_not_matter(strategy: Strategy,
 
 def test_the_squared_error_is_that_of_all_answers_together():
     strategy, workload = STRATEGIES["marginals"]
-    noise = calibrate(strategy.blocks, "laplace", Budget("1"))
+    noise = noise_for(strategy.blocks, "laplace", Budget("1"))
     for product in workload.encoded.products:
         found = accuracy(strategy, product, noise)
         total = float(np.sum(found.spread(found.stderr) ** 2))

@@ -337,10 +337,10 @@ SPECS: dict[str, tuple[str, str]] = {
     ),
     "no YAML": ("schema: [", "spec.yaml, line 1"),
     "unknown noise": (SPEC.replace("laplace", "laplase"), "unknown word 'laplase'; did you mean 'laplace'?"),
-    "two rows a person": (SPEC.replace("{noise: laplace}", "{unit: {rows: 2}}"), "this version protects one row"),
-    "records replaced": (
-        SPEC.replace("{noise: laplace}", "{unit: {neighbours: replace-one}}"),
-        "this version protects one row",
+    "no rows a person": (SPEC.replace("{noise: laplace}", "{unit: {rows: 0}}"), "rows=0: expected an integer from 1"),
+    "people told apart by what is published": (
+        SPEC.replace("{noise: laplace}", "{unit: {id: state}}"),
+        "id='state': is a column of the schema",
     ),
     "a condition on 10^13 cells": (
         "schema: {a: {min: 1, max: 10000000000000}}\nworkload: [{name: x, product: {a: {where: a > 5}}}]\n",

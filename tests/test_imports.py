@@ -8,6 +8,7 @@ import pytest
 HEAVY = [
     "altair",
     "cryptography",
+    "dp_accounting",
     "duckdb",
     "flint",
     "ibis",

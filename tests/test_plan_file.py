@@ -305,7 +305,19 @@ SPECS: dict[str, tuple[Any, str]] = {
     "an unknown attribute": (lambda spec: spec["workload"][0].update(product={"b": "identity"}), "'b' is not in the"),
     "an unknown word": (lambda spec: spec["workload"][0].update(product={"a": "pickle"}), "unknown word 'pickle'"),
     "a weight of zero": (lambda spec: spec["workload"][0].update(weight="0"), "expected a positive number"),
-    "a unit that is not protected": (lambda spec: spec["privacy"]["unit"].update(rows=5), "is not available"),
+    "no rows": (lambda spec: spec["privacy"]["unit"].update(rows=0), "expected an integer from 1"),
+    "more rows": (
+        lambda spec: spec["privacy"]["unit"].update(rows=5),
+        "states a sensitivity that its strategy does not",
+    ),
+    "a unit of other neighbours": (
+        lambda spec: spec["privacy"]["unit"].update(neighbours="replace-one"),
+        "states a sensitivity that its strategy does not",
+    ),
+    "people told apart by an attribute": (
+        lambda spec: spec["privacy"]["unit"].update(id="a"),
+        "id='a': is a column of the schema",
+    ),
     "another noise": (lambda spec: spec["privacy"].update(noise="none"), "unknown word 'none'"),
 }
 

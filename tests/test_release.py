@@ -8,7 +8,7 @@ import pytest
 
 import hdmm
 from hdmm import measure as measuring
-from hdmm.matrix import Dense
+from hdmm.matrix import AllRange, Complement, Dense, Identity, Prefix, Spiked, Total, Width
 from hdmm.privacy import samplers
 from hdmm.strategy import Block
 
@@ -251,6 +251,30 @@ def test_answers_are_exact_however_large_they_are(reach, axes, monkeypatch):
         noisy = measuring.add_noise(answers, "gaussian", Fraction(1))
         expected = (exact + noise.astype(object)).tolist()
         assert noisy.tolist() == ([float(value) for value in expected] if block.wide else expected)
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        (Width(300, 2), Dense([[3, -(2**16), 1]])),
+        (AllRange(40), Prefix(9)),
+        (Spiked.centred(200), Dense([[2**16, 2**16 - 1]])),
+        (Dense([[2**16] * 5, [1] * 5]), Identity(3), Total(2)),
+        (Complement(Width(50, 3)), Identity(2)),
+    ],
+    ids=["widths", "ranges", "deviations", "dense", "complements"],
+)
+def test_answers_of_every_structure_are_exact_at_the_cap(factors):
+    """Also those that are differences of running sums, which floats would not hold."""
+    block = Block(tuple(range(len(factors))), factors)
+    rng = np.random.default_rng(9)
+    for counts in (
+        rng.integers(0, 2, block.cells),
+        rng.integers(2**39, 2**40, block.cells),
+        np.full(block.cells, 2**40),
+    ):
+        exact = block.matrix.dense().astype(object) @ counts.astype(object)
+        assert measuring.exact_answers(block, counts).tolist() == exact.tolist()
 
 
 def test_a_release_of_wide_answers_is_kept_and_its_intervals_are_normal(tmp_path):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import ArtefactError, FaultError
+from hdmm.files import already_there, check_new, sync_directory, umask
 
 Integers = NDArray[np.int64]
 
@@ -97,7 +98,7 @@ def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
         with suppress(OSError):
             sync_directory(path.absolute().parent)
     except FileExistsError:
-        raise ArtefactError(f"{path}: exists already and is never overwritten; choose another name") from None
+        raise already_there(path) from None
     except OSError as error:
         raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
     finally:
@@ -130,36 +131,6 @@ def decode_numbers(data: bytes, name: str) -> NDArray[Any]:
         raise ArtefactError(f"{name}: does not hold an array of integers")
     kind = f"<{found['kind'].decode()}8"
     return np.frombuffer(data, kind, offset=found.end()).reshape(shape).astype(kind[1:])
-
-
-def check_new(path: Path) -> None:
-    """Refuse a path that exists already or has no parent directory."""
-    try:
-        there = path.exists() or path.is_symlink()
-    except OSError as error:
-        raise ArtefactError(f"{path}: cannot be written: {error.strerror}; choose another name") from None
-    if there:
-        raise ArtefactError(f"{path}: exists already and is never overwritten; choose another name")
-    if not path.absolute().parent.is_dir():
-        raise ArtefactError(f"{path}: its parent directory does not exist; create it first")
-
-
-def umask() -> int:
-    """The permissions that new files do not get; it can be read only by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def sync_directory(path: Path) -> None:
-    """Make renames in a directory durable, where the system lets a directory be synced."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _json(data: bytes, name: str) -> Any:

@@ -92,7 +92,7 @@ def plan(
     if path.exists() and not force:
         raise InputError(f"{path}: exists already; choose another name with -o, or replace it with --force")
     partial = path.with_name(path.name + ".partial")
-    unit = Unit(read.rows, read.neighbours)
+    unit = Unit(read.rows, read.neighbours, read.id)
     products, queries = len(read.workload.products), count_text(read.workload.query_count)
     typer.echo(f"{products:,} products, {queries} queries, {count_text(read.schema.cells)} cells")
     weighted = "RMSE" if all(product.weight == 1 for product in read.workload.products) else "weighted RMSE"
@@ -216,9 +216,21 @@ def create(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    rows: Annotated[int | None, typer.Option(help="How many rows of a person are protected, by default 1.")] = None,
+    neighbours: Annotated[
+        Literal["add-remove", "replace-one"] | None,
+        typer.Option(help="Whether rows are added and removed (the default), or replaced."),
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="The column that tells people apart.")] = None,
+    unit_of: Annotated[Path | None, typer.Option(help="Take the privacy unit from this plan instead.")] = None,
 ) -> None:
-    """Make a ledger that grants a budget for one set of data."""
-    made = Ledger.create(ledger, _budget(epsilon, delta, rho), Unit())
+    """Make a ledger that grants a budget for one set of data and one privacy unit."""
+    given = {"rows": rows, "neighbours": neighbours, "id": id_column}
+    said = {name: value for name, value in given.items() if value is not None}
+    if unit_of is not None and said:
+        raise InputError("--unit-of: takes the whole unit from the plan; leave --rows, --neighbours, --id-column out")
+    unit = Unit(**said) if unit_of is None else Plan.load(unit_of).unit  # type: ignore[arg-type]
+    made = Ledger.create(ledger, _budget(epsilon, delta, rho), unit)
     typer.echo(f"{ledger}: grants {made.granted} for {made.unit}")
 
 

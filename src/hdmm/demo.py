@@ -12,9 +12,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm._artefact import check_new
 from hdmm._release import Release
 from hdmm._select import Progress, select
+from hdmm.files import check_new
 from hdmm.privacy.budget import Budget
 from hdmm.publish import release
 from hdmm.schema import Bins, Schema

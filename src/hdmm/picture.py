@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hdmm._artefact import check_new
 from hdmm._plan import Plan
 from hdmm.errors import InputError, TooLargeError
+from hdmm.files import check_new
 from hdmm.matrix import DENSE_LIMIT, Array, Identity, Matrix
 from hdmm.strategy import Block
 

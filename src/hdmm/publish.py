@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Literal, final
 from uuid import uuid4
 
-from hdmm._artefact import check_new
 from hdmm._plan import Plan
 from hdmm._release import Release
 from hdmm.data import Source, open_source
 from hdmm.errors import ArtefactError, BudgetError, InputError
+from hdmm.files import check_new
 from hdmm.measure import check_measurable, measure
 from hdmm.memory import check_memory
 from hdmm.privacy.budget import Budget
@@ -79,7 +79,7 @@ def release(
     for product in plan.workload.products:  # what needs no data comes first: after counting, only writing can fail
         plan.accuracy(product.name, budget)
     source = open_source(data, delimiter)
-    source.columns_check(plan.workload.schema, plan.workload.schema.names)
+    source.columns_check(plan.workload.schema, plan.workload.schema.names, plan.unit.id)
     if book is not None:
         book.reserve(name, budget, plan.unit, digest)
     answers = measure(plan, source, noise, on_progress=on_progress)

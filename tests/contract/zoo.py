@@ -24,6 +24,7 @@ from hdmm.matrix import (
     Width,
 )
 from hdmm.matrix.fourier import Waves
+from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
 from hdmm.strategy import (
     Block,
@@ -35,6 +36,7 @@ from hdmm.strategy import (
     Strategy,
     UnionStrategy,
 )
+from hdmm.strategy.block import added
 from hdmm.workload import AllRange as Ranges
 from hdmm.workload import Custom, Encoded, Where, Workload
 from hdmm.workload import Identity as Each
@@ -192,3 +194,8 @@ def dense_blocks(strategy: Strategy, encoded: Encoded) -> list[np.ndarray]:
         rows = Kron(factors.get(axis) or Total(size) for axis, size in enumerate(encoded.sizes)).dense()
         full.append(rows if block.condition is None else rows * block.condition.dense(encoded.sizes))
     return full
+
+
+def noise_for(blocks, kind, budget):
+    """The noise where one row is added or removed."""
+    return calibrate(blocks, kind, budget, added(blocks, NORM[kind]))

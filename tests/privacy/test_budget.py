@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hdmm.errors import BudgetError, NotSupportedError
+from hdmm.errors import BudgetError
 from hdmm.privacy.budget import Budget, decimal_text
 from hdmm.privacy.unit import Unit
 
@@ -230,7 +230,7 @@ def test_the_unit_is_one_row_added_or_removed() -> None:
 
 @pytest.mark.parametrize("rows", [0, -1, 1.0, "1", True, None])
 def test_a_unit_without_rows_is_refused(rows) -> None:
-    with pytest.raises(BudgetError, match=r"rows=.*: expected a positive integer, for example Unit\(rows=1\)"):
+    with pytest.raises(BudgetError, match=r"rows=.*: expected an integer from 1 to 1,000,000, such as Unit\(rows=1\)"):
         Unit(rows=rows)
 
 
@@ -240,7 +240,13 @@ def test_unknown_neighbours_are_refused(neighbours) -> None:
         Unit(neighbours=neighbours)
 
 
-@pytest.mark.parametrize(("rows", "neighbours"), [(2, "add-remove"), (1, "replace-one"), (3, "replace-one")])
-def test_a_unit_that_this_version_does_not_protect_is_refused(rows: int, neighbours) -> None:
-    with pytest.raises(NotSupportedError, match=rf"rows={rows}, neighbours='{neighbours}' is not available; use Unit"):
-        Unit(rows, neighbours)
+@pytest.mark.parametrize("id", ["", "a\nb", "x" * 201, 7])
+def test_a_column_that_cannot_be_one_is_refused(id) -> None:
+    with pytest.raises(BudgetError, match=r"id=.*: expected the name of the column that tells people apart"):
+        Unit(id=id)
+
+
+def test_a_unit_tells_itself() -> None:
+    assert str(Unit(3, "replace-one")) == "3 rows per person, replace-one"
+    assert str(Unit(2000, id="patient")) == "2,000 rows per 'patient', add-remove"
+    assert Unit(**Unit(3, "replace-one", "who").data()) == Unit(3, "replace-one", "who")

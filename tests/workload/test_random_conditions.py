@@ -19,10 +19,11 @@ from hdmm.accuracy import accuracy
 from hdmm.errors import WorkloadError
 from hdmm.matrix import Dense
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.calibrate import Calibration, calibrate
+from hdmm.privacy.calibrate import Calibration
 from hdmm.schema import Boolean, Integers, Listed, Schema
 from hdmm.strategy import Block, DirectStrategy, KronStrategy, MarginalStrategy, Strategy, sensitivity
 from hdmm.workload import Identity, Predicates, Prefix, Total, Where, Workload
+from tests.contract.zoo import noise_for
 
 OTHER, MISSING = "other", "missing"
 FULL = Schema(a=Integers(0, 3), b=Listed(["x", "y", "z"], other=True, missing=True), c=Boolean())
@@ -322,7 +323,7 @@ def least_squares(strategy: Strategy, noise: Calibration) -> tuple[np.ndarray, n
 def test_estimates_and_errors_are_those_of_least_squares(family, products, seed):
     rng = np.random.default_rng(seed)
     strategy, workload = family(rng), workload_of(products)
-    noise = calibrate(strategy.blocks, "gaussian", BUDGET)
+    noise = noise_for(strategy.blocks, "gaussian", BUDGET)
     queries, variances, estimator = least_squares(strategy, noise)
     measured = queries @ rng.integers(0, 50, FULL.cells) + rng.integers(-9, 9, len(queries))
     ends = np.cumsum([block.queries for block in strategy.blocks])[:-1]
@@ -351,7 +352,7 @@ def test_the_sensitivity_of_measuring_products_as_they_are_is_exact(products, p)
 def test_a_product_measured_as_it_is_answers_with_its_noise(products, seed):
     workload = workload_of(products)
     strategy = DirectStrategy(FULL.sizes, blocks_of(workload))
-    noise = calibrate(strategy.blocks, "gaussian", BUDGET)
+    noise = noise_for(strategy.blocks, "gaussian", BUDGET)
     records = np.random.default_rng(seed).integers(0, 50, FULL.cells).reshape(FULL.sizes)
     measured = []
     for block in strategy.blocks:

@@ -29,6 +29,7 @@ def describe(plan: Plan, budget: Budget) -> str:
     lines = [
         f"{plan.noise.capitalize()} noise, {budget}, {plan.unit}",
         f"{plan.operator}: {queries:,} noisy measurements in {len(blocks)} block{'s' if len(blocks) > 1 else ''}",
+        *_bounded(plan),
         *_local(plan),
         *_others(plan),
         "",
@@ -40,6 +41,12 @@ def describe(plan: Plan, budget: Budget) -> str:
         *(_worse(rows) if plan.objective.limits is None else []),
     ]
     return "\n".join(lines)
+
+
+def _bounded(plan: Plan) -> list[str]:
+    if plan.change.exact:
+        return []
+    return ["how much a person can change these measurements is only known to be at most what the noise is made for"]
 
 
 def _local(plan: Plan) -> list[str]:

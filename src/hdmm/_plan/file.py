@@ -18,8 +18,7 @@ from hdmm._plan.plan import Candidate, Plan
 from hdmm.errors import ArtefactError, InputError
 from hdmm.matrix import Matrix, Number
 from hdmm.memory import check_memory
-from hdmm.privacy.calibrate import NORM
-from hdmm.privacy.unit import Unit
+from hdmm.privacy.unit import Unit, check_unit
 from hdmm.strategy import (
     Block,
     DirectStrategy,
@@ -29,7 +28,6 @@ from hdmm.strategy import (
     ResidualStrategy,
     Strategy,
     UnionStrategy,
-    sensitivity,
 )
 from hdmm.workload import Workload
 from hdmm.workload.spec import Spec
@@ -76,7 +74,9 @@ class _Blocks(_Model):
 StrategyData = Annotated[_Direct | _Blocks, Field(discriminator="family")]
 
 
-class _Candidate(_Model):
+class CandidateData(_Model):
+    """A candidate as files hold it."""
+
     operator: str
     rmse: float
     seconds: float
@@ -91,21 +91,21 @@ class _File(_Model):
     sensitivity: str
     operator: str
     lowest: float | None
-    candidates: list[_Candidate]
+    candidates: list[CandidateData]
 
 
 def plan_bytes(plan: Plan) -> bytes:
     """A plan as the bytes of its file."""
     unit = plan.unit
     schema = plan.workload.schema
-    spec = Spec(schema, plan.workload, plan.noise, unit.rows, unit.neighbours, plan.aim, plan.targets)
+    spec = Spec(schema, plan.workload, plan.noise, unit.rows, unit.neighbours, plan.aim, plan.targets, unit.id)
     content = _File(
         spec=spec.data(),
         strategy=strategy_data(plan.strategy, plan.workload),
-        sensitivity=str(sensitivity(plan.strategy.blocks, NORM[plan.noise])),
+        sensitivity=str(plan.change.power),
         operator=plan.operator,
         lowest=plan.lowest,
-        candidates=[_Candidate(**vars(candidate)) for candidate in plan.tried],
+        candidates=[CandidateData(**vars(candidate)) for candidate in plan.tried],
     )
     return encode(_KIND, content.model_dump())
 
@@ -129,11 +129,15 @@ def parse(content: Any, name: str) -> Plan:
         raise ArtefactError(f"{name}: is not a plan of this version: {where} is not as expected") from None
     try:
         spec = Spec.read(file.spec)
-        unit = Unit(spec.rows, spec.neighbours)
+        unit = Unit(spec.rows, spec.neighbours, spec.id)
+        check_unit(unit, spec.schema)
         strategy = read_strategy(file.strategy, spec.workload)
         check_memory(strategy, spec.workload.encoded)
         supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
-        norm = sensitivity(strategy.blocks, NORM[spec.noise])
+        tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
+        aims = (spec.objective, spec.targets)
+        plan = Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried, file.lowest, *aims)
+        change = plan.change.power
     except InputError as error:
         raise ArtefactError(f"{name}: {error}") from None
     except (ValueError, ArithmeticError) as error:
@@ -142,11 +146,9 @@ def parse(content: Any, name: str) -> Plan:
         raise ArtefactError(f"{name}: is nested too deeply") from None
     if not supported:
         raise ArtefactError(f"{name}: its strategy cannot answer its workload; plan again")
-    if not _same(norm, file.sensitivity):
+    if not _same(change, file.sensitivity):
         raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
-    tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
-    aims = (spec.objective, spec.targets)
-    return Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried, file.lowest, *aims)
+    return plan
 
 
 def _same(norm: Number, stated: str) -> bool:

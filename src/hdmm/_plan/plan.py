@@ -23,6 +23,7 @@ from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate, unit
 from hdmm.privacy.intervals import normal_margin
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
+from hdmm.strategy.block import Change, added
 from hdmm.workload import EncodedProduct, Workload
 from hdmm.workload.spec import Aim
 from hdmm.workload.targets import Target, by_product
@@ -79,6 +80,11 @@ class Plan:
         return self.objective.value(self.strategy, self.workload.encoded, NORM[self.noise])
 
     @cached_property
+    def change(self) -> Change:
+        """By how much one person, as the unit says, can change the measurements: computed from the strategy alone."""
+        return self.unit.change(self.strategy.blocks, NORM[self.noise])
+
+    @cached_property
     def loss(self) -> float:
         """‖A‖²·‖WA⁺‖²_F, the weighted total squared error at unit noise."""
         return loss(self.strategy, self.workload.encoded, NORM[self.noise])
@@ -87,9 +93,10 @@ class Plan:
     def certificate(self) -> float | None:
         """How far from optimal the plan can be at most; None where no bound is known.
 
-        It is the total squared error, or under other objectives the largest variance, over its bound, minus 1.
+        It is the total squared error, or under other objectives the largest variance, over its bound, minus 1. Where
+        rows are replaced, the bound is that of adding and removing them, which can do no more.
         """
-        return self.value / self.lowest - 1 if self.lowest else None
+        return self.value * excess(self.strategy, self.noise, self.unit) / self.lowest - 1 if self.lowest else None
 
     @property
     def candidates(self) -> pa.Table:
@@ -105,7 +112,7 @@ class Plan:
         """The noise that the budget asks for on each block."""
         if not isinstance(budget, Budget):
             raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
-        return calibrate(self.strategy.blocks, self.noise, budget)
+        return calibrate(self.strategy.blocks, self.noise, budget, self.change)
 
     def rmse(self, budget: Budget) -> float:
         """The predicted root mean squared error over all queries, weights included: what the plan minimises."""
@@ -125,7 +132,7 @@ class Plan:
         if self.lowest is None:
             return None
         queries = self.workload.query_count if self.objective.limits is None else 1
-        return sqrt(unit_variance(self.noise, budget) * self.lowest / queries)
+        return sqrt(unit_variance(self.noise, budget, self.unit.rows) * self.lowest / queries)
 
     def worst(self, budget: Budget) -> float:
         """The largest standard error of any answer, weights included."""
@@ -174,8 +181,10 @@ class Plan:
         for name, operator in (("identity", baselines.Identity()), ("plain", baselines.Plain())):
             proposal = operator.propose(encoded, NORM[self.noise])
             assert proposal is not None
-            others[name] = (proposal.strategy, calibrate(proposal.strategy.blocks, self.noise, budget))
-        unit = unit_variance(self.noise, budget)
+            blocks = proposal.strategy.blocks
+            change = self.unit.change(blocks, NORM[self.noise])
+            others[name] = (proposal.strategy, calibrate(blocks, self.noise, budget, change))
+        unit = unit_variance(self.noise, budget, self.unit.rows)
         rows = []
         for product, code in zip(self.workload.products, encoded.products, strict=True):
             predicted = self.accuracy(product.name, budget)
@@ -211,6 +220,15 @@ class Plan:
         from hdmm._plan.file import load
 
         return load(Path(path))
+
+
+def excess(strategy: Strategy, noise: NoiseKind, unit: Unit) -> float:
+    """The squared change by the unit over that of as many rows added or removed: by so much is the loss larger."""
+    if unit.neighbours == "add-remove":
+        return 1.0
+    p = NORM[noise]
+    ratio = unit.change(strategy.blocks, p).power / (unit.rows**p * added(strategy.blocks, p).power)
+    return float(ratio) ** (2 // p)
 
 
 def rmse(strategy: Strategy, products: Sequence[EncodedProduct], noise: Calibration, *, weighted: bool = True) -> float:

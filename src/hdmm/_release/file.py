@@ -21,19 +21,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hdmm._artefact import (
     LARGEST,
-    check_new,
     decode,
     decode_array,
     decode_numbers,
     encode,
     encode_array,
     read,
-    sync_directory,
-    umask,
 )
 from hdmm._plan.file import parse, plan_bytes
 from hdmm._release.release import Release
 from hdmm.errors import ArtefactError, FaultError, InputError
+from hdmm.files import check_new, sync_directory, umask
 from hdmm.privacy.budget import Budget
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from pydantic import BaseModel, ConfigDict
 
 from hdmm._artefact import encode, read, write
 from hdmm._plan import Candidate
-from hdmm._plan.file import StrategyData, read_strategy, strategy_data
+from hdmm._plan.file import CandidateData, StrategyData, read_strategy, strategy_data
 from hdmm._select.tasks import Found, Task
 from hdmm.errors import InputError, TooLargeError
 from hdmm.privacy.calibrate import NoiseKind
+from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
 from hdmm.workload import Workload
 from hdmm.workload.spec import Aim, Spec
@@ -38,21 +39,12 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class _Candidate(_Model):
-    operator: str
-    rmse: float
-    seconds: float
-    certificate: float | None
-    seed: int | None
-    worst: float | None
-
-
 class _Done(_Model):
     name: str
     error: float
     value: float
     bound: float | None
-    candidate: _Candidate | None
+    candidate: CandidateData | None
     refused: str | None
 
 
@@ -66,6 +58,7 @@ class _File(_Model):
 def search_key(
     workload: Workload,
     noise: NoiseKind,
+    unit: Unit,
     objective: Aim,
     targets: Mapping[str, Target],
     operators: Sequence[str],
@@ -73,7 +66,7 @@ def search_key(
     seed: int,
 ) -> str:
     """What tells one search from another."""
-    spec = Spec(workload.schema, workload, noise, objective=objective, targets=targets)
+    spec = Spec(workload.schema, workload, noise, unit.rows, unit.neighbours, objective, targets, unit.id)
     told = [_VERSION, spec.data(), list(operators), restarts, seed]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
@@ -128,7 +121,7 @@ def _data(found: Found) -> _Done:
         error=found.error,
         value=found.value,
         bound=found.bound,
-        candidate=None if found.candidate is None else _Candidate(**vars(found.candidate)),
+        candidate=None if found.candidate is None else CandidateData(**vars(found.candidate)),
         refused=None if found.refused is None else str(found.refused),
     )
 

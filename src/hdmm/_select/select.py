@@ -22,7 +22,7 @@ from hdmm.operators.explicit import CELLS, Explicit
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.residual import Residual
 from hdmm.privacy.calibrate import NORM, NoiseKind, unit_variance
-from hdmm.privacy.unit import Unit
+from hdmm.privacy.unit import Unit, check_unit
 from hdmm.workload import Encoded, Workload
 from hdmm.workload.spec import Aim
 from hdmm.workload.targets import Target, read_targets
@@ -90,11 +90,12 @@ def select(
 ) -> Plan:
     """Choose what to measure for a workload: the strategy with the least predicted error.
 
-    ``noise`` is "laplace" (pure ε) or "gaussian" (ε with δ, or ρ). No data is needed and none can be given. The least
-    error is that of all answers together, or with ``objective="max"`` the largest standard error of any answer. With
-    ``targets``, such as ``{"by sex and age": "50@95%"}``, the plan is the one that meets them with the least budget,
-    which :meth:`Plan.least_budget` tells. More ``restarts`` search longer; after ``time_limit`` seconds, or at an
-    interrupt, the best so far is kept. The same seed gives the same plan.
+    ``noise`` is "laplace" (pure ε) or "gaussian" (ε with δ, or ρ), and ``unit`` says what it protects: a row, or all
+    that a person has. No data is needed and none can be given. The least error is that of all answers together, or
+    with ``objective="max"`` the largest standard error of any answer. With ``targets``, such as
+    ``{"by sex and age": "50@95%"}``, the plan is the one that meets them with the least budget, which
+    :meth:`Plan.least_budget` tells. More ``restarts`` search longer; after ``time_limit`` seconds, or at an interrupt,
+    the best so far is kept. The same seed gives the same plan.
 
     ``jobs`` processes share the search, by default one, −1 for all cores; within joblib's ``parallel_config`` it runs
     on a Dask, Ray or Spark cluster. What was found is kept in the file ``checkpoint``: the same search, called again
@@ -108,6 +109,10 @@ def select(
     if wanted and objective != "total":
         raise InputError(f"objective={objective!r}: give an objective or targets, not both")
     aim = objective_of(workload, objective, wanted)
+    unit = Unit() if unit is None else unit
+    if not isinstance(unit, Unit):
+        raise InputError(f"unit={unit!r}: expected a Unit, for example hdmm.Unit(rows=1)")
+    check_unit(unit, workload.schema)
     encoded = workload.encoded
     effort = Effort(restarts, seed, None if time_limit is None else time() + time_limit)
     dual = not any(isinstance(operator, Explicit) for operator in chosen)
@@ -116,9 +121,10 @@ def select(
     if checkpoint is not None:
         from hdmm._select.checkpoint import Checkpoint, search_key
 
-        key = search_key(workload, noise, objective, wanted, [repr(operator) for operator in chosen], restarts, seed)
+        words = [repr(operator) for operator in chosen]
+        key = search_key(workload, noise, unit, objective, wanted, words, restarts, seed)
         kept = Checkpoint.open(Path(checkpoint), key, workload)
-    search = _Search(Judge(encoded, noise, aim), jobs, on_progress, bound, kept)
+    search = _Search(Judge(encoded, noise, unit, aim), jobs, on_progress, bound, kept)
     try:
         search.recall(stages, effort)
         for stage in stages:
@@ -134,9 +140,7 @@ def select(
     best = search.best
     assert best.strategy is not None
     tried = search.candidates()
-    return Plan(
-        workload, noise, unit or Unit(), best.strategy, best.operator.name, tried, search.bound, objective, wanted
-    )
+    return Plan(workload, noise, unit, best.strategy, best.operator.name, tried, search.bound, objective, wanted)
 
 
 @final
@@ -249,7 +253,7 @@ class _Search:
             self._on_progress(Progress(operator.name, error, None, None))
             return
         judge = self._judge
-        unit = unit_variance(judge.noise, REFERENCE[judge.noise])
+        unit = unit_variance(judge.noise, REFERENCE[judge.noise], judge.unit.rows)
         queries = judge.workload.query_count if judge.objective.limits is None else 1
         lowest = None if self.bound is None else sqrt(unit * self.bound / queries)
         self._on_progress(Progress(operator.name, error, self.best.error, lowest))

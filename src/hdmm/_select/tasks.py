@@ -13,7 +13,7 @@ from math import sqrt
 from time import perf_counter
 from typing import final
 
-from hdmm._plan import REFERENCE, Candidate, rmse
+from hdmm._plan import REFERENCE, Candidate, excess, rmse
 from hdmm.errors import BudgetError, TooLargeError
 from hdmm.matrix import Norm
 from hdmm.memory import check_memory
@@ -23,6 +23,7 @@ from hdmm.operators.descent import Effort
 from hdmm.operators.threads import one_thread
 from hdmm.operators.worst import least_worst
 from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate
+from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
 from hdmm.strategy.integer import integral
 from hdmm.workload import Encoded
@@ -76,6 +77,7 @@ class Judge:
 
     workload: Encoded
     noise: NoiseKind
+    unit: Unit
     objective: Objective
 
     def run(self, task: Task) -> Found:
@@ -103,6 +105,7 @@ class Judge:
                 ratios = self.objective.ratios(strategy, self.workload, noise.variances)
                 error = worst = sqrt(ratios.max())
             value = self.objective.value(strategy, self.workload, NORM[self.noise])
+            value *= excess(strategy, self.noise, self.unit)
         except TooLargeError as refused:
             return Found(task.name, task.operator, bound=bound, refused=refused)
         seconds = perf_counter() - start
@@ -111,7 +114,8 @@ class Judge:
 
     def _noise(self, strategy: Strategy) -> Calibration:
         try:
-            return calibrate(strategy.blocks, self.noise, REFERENCE[self.noise])
+            change = self.unit.change(strategy.blocks, NORM[self.noise])
+            return calibrate(strategy.blocks, self.noise, REFERENCE[self.noise], change)
         except BudgetError as error:
             raise TooLargeError(str(error)) from None
 

@@ -13,8 +13,10 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from hdmm.data.people import people
 from hdmm.data.source import Chunk, Records, Source
 from hdmm.errors import FaultError, HdmmError
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 CAP = 2**40
@@ -28,6 +30,7 @@ def count(
     schema: Schema,
     tables: Sequence[tuple[str, ...]],
     *,
+    unit: Unit | None = None,
     cap: int = CAP,
     on_progress: Callable[[float], None] | None = None,
 ) -> list[NDArray[np.int64]]:
@@ -35,16 +38,43 @@ def count(
 
     The counts of a table are in row-major order of its attributes as given; the empty table has one cell for all
     records. A record with a value outside the domain of any attribute of the schema is counted in no table, so that all
-    tables count the same records.
+    tables count the same records. Where the unit names the column that tells people apart, each counts with as many
+    records as it allows (:mod:`hdmm.data.people`).
     """
     tallies = [_Tally(table, schema) for table in tables]
-    names = schema.names
-    source.columns_check(schema, names)
+    id = None if unit is None else unit.id
+    source.columns_check(schema, schema.names, id)
 
-    def add(chunk: Chunk) -> float:
-        records = chunk.decode().inside()
-        for tally in tallies:
-            tally.add(records)
+    def tally(records: Records) -> None:
+        for one in tallies:
+            one.add(records)
+
+    try:
+        if unit is None or id is None:
+            _each(source, schema, None, tally, on_progress)
+        else:
+            with people(schema.names, unit.rows) as waiting:
+                _each(source, schema, id, waiting.add, on_progress)
+                for kept in waiting.kept():
+                    tally(kept)
+    except HdmmError:
+        raise
+    except Exception as error:  # its message might tell something about the records: only its kind goes on
+        raise FaultError(f"the records could not be counted ({type(error).__name__}); nothing was published") from None
+    return [np.minimum(one.counts, cap) for one in tallies]
+
+
+def _each(
+    source: Source,
+    schema: Schema,
+    id: str | None,
+    use: Callable[[Records], None],
+    on_progress: Callable[[float], None] | None,
+) -> None:
+    """Hand over all records that are inside the schema's domains, in several threads."""
+
+    def run(chunk: Chunk) -> float:
+        use(chunk.decode().inside())
         return chunk.fraction
 
     def report(done: Future[float]) -> None:
@@ -54,19 +84,13 @@ def count(
 
     threads = min(os.cpu_count() or 1, _THREADS)
     pending: deque[Future[float]] = deque()
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            for chunk in source.chunks(schema, names):
-                pending.append(pool.submit(add, chunk))
-                if len(pending) > 2 * threads:
-                    report(pending.popleft())
-            while pending:
+    with ThreadPoolExecutor(threads) as pool:
+        for chunk in source.chunks(schema, schema.names, id):
+            pending.append(pool.submit(run, chunk))
+            if len(pending) > 2 * threads:
                 report(pending.popleft())
-    except HdmmError:
-        raise
-    except Exception as error:  # its message might tell something about the records: only its kind goes on
-        raise FaultError(f"the records could not be counted ({type(error).__name__}); nothing was published") from None
-    return [np.minimum(tally.counts, cap) for tally in tallies]
+        while pending:
+            report(pending.popleft())
 
 
 @final
@@ -82,7 +106,7 @@ class _Tally:
     def add(self, records: Records) -> None:
         cells = self._cells(records)
         with self._lock:
-            np.add.at(self.counts, cells, 1)
+            np.add.at(self.counts, cells, 1 if records.times is None else records.times)
 
     def _cells(self, records: Records) -> NDArray[np.int64]:
         """The cell of every record."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, final
+from typing import Any, BinaryIO, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,35 @@ from hdmm.data.lines import LONGEST_LINE, header, records, separators, unquote
 from hdmm.errors import DataError, FaultError
 from hdmm.schema import Domain, Schema
 
+_LONGEST_ID = 1000  # bytes
 _CHUNK = 8 << 20  # bytes; with smaller chunks the threads wait more for each other's Python steps
 
 
 @final
 @dataclass(frozen=True)
 class Records:
-    """Some records: how many, and their codes for every attribute that was asked for, -1 where outside."""
+    """Some records: how many, and their codes for every attribute that was asked for, -1 where outside.
+
+    ``people`` are the identifiers of their people as an Arrow array of texts, null where there is none; ``times`` is
+    how often each record counts, once where nothing is said.
+    """
 
     count: int
     codes: Mapping[str, NDArray[np.signedinteger]]
+    people: Any = None
+    times: NDArray[np.int64] | None = None
 
     def inside(self) -> Records:
-        """The records whose values are all inside their domains."""
+        """The records whose values are all inside their domains, and which are somebody's."""
         masks = [codes >= 0 for codes in self.codes.values() if codes.min(initial=0) < 0]
+        if self.people is not None and self.people.null_count:
+            masks.append(self.people.is_valid().to_numpy(zero_copy_only=False))
         if not masks:
             return self
         kept = np.flatnonzero(np.all(masks, axis=0))
-        return Records(len(kept), {name: codes[kept] for name, codes in self.codes.items()})
+        people = None if self.people is None else self.people.take(kept)
+        times = None if self.times is None else self.times[kept]
+        return Records(len(kept), {name: codes[kept] for name, codes in self.codes.items()}, people, times)
 
 
 @final
@@ -52,12 +63,15 @@ class Source(ABC):
     """Something that holds records of a schema."""
 
     @abstractmethod
-    def columns_check(self, schema: Schema, names: Sequence[str]) -> None:
-        """Refuse a source that does not have each column of the attributes (``Domain.columns``) exactly once."""
+    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+        """Refuse a source that does not have each column of the attributes (``Domain.columns``) exactly once.
+
+        ``id`` is one more column, which tells people apart.
+        """
 
     @abstractmethod
-    def chunks(self, schema: Schema, names: Sequence[str]) -> Iterator[Chunk]:
-        """All records, with their codes for some of the attributes."""
+    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+        """All records, with their codes for some of the attributes, and with ``id`` whose they are."""
 
 
 @final
@@ -92,13 +106,13 @@ class CsvFile(Source):
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "chunk_size", chunk_size)
 
-    def columns_check(self, schema: Schema, names: Sequence[str]) -> None:
+    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
         with self._opened() as file:
-            self._layout(file.readline(LONGEST_LINE), schema, names)
+            self._layout(file.readline(LONGEST_LINE), schema, names, id)
 
-    def chunks(self, schema: Schema, names: Sequence[str]) -> Iterator[Chunk]:
+    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
         with self._opened() as file:
-            layout = self._layout(file.readline(LONGEST_LINE), schema, names)
+            layout = self._layout(file.readline(LONGEST_LINE), schema, names, id)
             size = os.fstat(file.fileno()).st_size
             for lines in _blocks(file, self.chunk_size):
                 yield Chunk(partial(layout.decode, lines), min(file.tell() / size, 1.0))
@@ -111,7 +125,7 @@ class CsvFile(Source):
         except OSError as error:
             raise FaultError(f"{self.path}: cannot be read: {error.strerror}") from None
 
-    def _layout(self, line: bytes, schema: Schema, names: Sequence[str]) -> _Layout:
+    def _layout(self, line: bytes, schema: Schema, names: Sequence[str], id: str | None) -> _Layout:
         # Nothing of the file goes into a message: without a header, its first line is a record.
         remedy = (
             f"the first line must be a header that names the attributes, separated by {self.delimiter!r}, exactly as "
@@ -121,6 +135,8 @@ class CsvFile(Source):
         if columns == [b""]:
             raise DataError(f"{self.path}: there is no header; {remedy}")
         owners = {column: name for name in names for column in schema[name].columns(name)}
+        if id is not None:
+            owners[id] = id
         places = {name: [at for at, column in enumerate(columns) if column == name.encode()] for name in owners}
         missing = ", ".join(_shown(name, owners[name]) for name in places if not places[name])
         if missing:
@@ -129,7 +145,8 @@ class CsvFile(Source):
         if repeated:
             raise DataError(f"{self.path}: there is more than one column for {repeated}; keep one of each name")
         wanted = {name: [places[column][0] for column in schema[name].columns(name)] for name in names}
-        return _Layout(ord(self.delimiter), len(columns), {name: schema[name] for name in names}, wanted)
+        person = None if id is None else places[id][0]
+        return _Layout(ord(self.delimiter), len(columns), {name: schema[name] for name in names}, wanted, person)
 
 
 def _shown(column: str, attribute: str) -> str:
@@ -145,6 +162,8 @@ class _Layout:
     width: int
     attributes: Mapping[str, Domain]
     places: Mapping[str, Sequence[int]]
+    person: int | None = None
+    """The place of the column that tells people apart."""
 
     def decode(self, lines: bytes) -> Records:
         data = lines + PADDING
@@ -161,7 +180,23 @@ class _Layout:
                     texts = [unquote(text) for text in texts]
                 columns.append(domain.encode(texts).astype(np.min_scalar_type(-domain.size))[which])
             codes[name] = attribute.combine(columns).astype(np.min_scalar_type(-attribute.size), copy=False)
-        return Records(len(first), codes)
+        people = None
+        if self.person is not None:
+            people = _people(*distinct(data, marks[first + self.person] + 1, marks[first + (self.person + 1)]))
+        return Records(len(first), codes, people)
+
+
+def _people(texts: list[bytes], which: NDArray[np.int32]) -> Any:
+    """Identifiers as an Arrow array; null where there is none: blank, too long, or not text."""
+    import pyarrow as pa
+
+    found: list[str | None] = []
+    for text in texts:
+        try:
+            found.append(unquote(text).decode() if len(text) <= _LONGEST_ID else None)
+        except UnicodeDecodeError:
+            found.append(None)
+    return pa.array([text or None for text in found], pa.string()).take(pa.array(which))
 
 
 def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:

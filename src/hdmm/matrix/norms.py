@@ -16,27 +16,43 @@ import numpy as np
 from hdmm.matrix.base import Array, Matrix, Norm, Number
 
 _LIMIT = 1 << 22
+_CLASSES = 2048
 
 
 def stacked_norm(parts: Sequence[Sequence[Matrix]], weights: Sequence[Number], p: Norm) -> Number | None:
     """The largest over columns of Σ_j w_j ∏_i (norm of the column in factor i of part j); None for too many classes."""
-    norms = []
-    places = []
+    vectors, places = [], []
     for axis in range(len(parts[0])):
         distinct: dict[int, int] = {}
-        vectors: list[Array] = []
-        signs: list[set[bool]] = []
+        norms: list[Array] = []
         place = []
-        for part, weight in zip(parts, weights, strict=True):
+        for part in parts:
             factor = part[axis]
             if id(factor) not in distinct:
-                distinct[id(factor)] = len(vectors)
-                vectors.append(factor.column_norms(p))
-                signs.append(set())
+                distinct[id(factor)] = len(norms)
+                norms.append(factor.column_norms(p))
             place.append(distinct[id(factor)])
-            signs[place[-1]].add(weight < 0)
-        norms.append(_undominated(np.stack(vectors), signs))
+        vectors.append(np.stack(norms))
         places.append(place)
+    return largest_sum(vectors, places, weights)
+
+
+def largest_sum(
+    vectors: Sequence[Array], places: Sequence[Sequence[int]], weights: Sequence[Number], *, monotone: bool = True
+) -> Number | None:
+    """The largest over all choices of one column per axis of Σ_j w_j ∏_i vectors[i][places[i][j], column].
+
+    ``monotone`` says that no entry is negative, so that columns which others dominate can be left out. None where too
+    many choices are left.
+    """
+    norms = []
+    for axis, place in zip(vectors, places, strict=True):
+        signs: list[set[bool]] = [set() for _ in axis]
+        for row, weight in zip(place, weights, strict=True):
+            signs[row].add(weight < 0)
+        norms.append(_undominated(axis, signs) if monotone else axis)
+    if prod(norm.shape[1] for norm in norms) > _LIMIT:
+        norms = [np.unique(norm, axis=1) for norm in norms]
     if prod(norm.shape[1] for norm in norms) > _LIMIT:
         return None
 
@@ -61,14 +77,13 @@ def stacked_norm(parts: Sequence[Sequence[Matrix]], weights: Sequence[Number], p
 
 def _undominated(vectors: Array, signs: Sequence[set[bool]]) -> Array:
     """The distinct columns that no other one equals or exceeds everywhere; where it counts negatively, falls below."""
-    classes = np.unique(vectors, axis=1)
-    if classes.shape[1] > 2048:
-        return classes
-    signed = [-row if negative else row for row, both in zip(classes, signs, strict=True) for negative in both]
+    signed = [-row if negative else row for row, both in zip(vectors, signs, strict=True) for negative in both]
     gains = np.stack(signed)
-    order = np.argsort(-gains.sum(axis=0), kind="stable")
+    left = np.argsort(-gains.sum(axis=0), kind="stable")  # what comes later cannot dominate what comes before
     kept: list[int] = []
-    for column in order:
-        if not any((gains[:, other] >= gains[:, column]).all() for other in kept):
-            kept.append(int(column))
-    return classes[:, kept]
+    while len(left):
+        if len(kept) == _CLASSES:
+            return vectors
+        kept.append(int(left[0]))
+        left = left[(gains[:, left] > gains[:, left[:1]]).any(axis=0)]
+    return vectors[:, kept]

@@ -15,7 +15,8 @@ from hdmm.errors import FaultError
 from hdmm.matrix import Norm
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.noise import laplace_variance, round_up
-from hdmm.strategy import Block, sensitivity
+from hdmm.strategy import Block
+from hdmm.strategy.block import Change
 
 NoiseKind = Literal["laplace", "gaussian"]
 NORM: dict[NoiseKind, Norm] = {"laplace": 1, "gaussian": 2}
@@ -31,19 +32,20 @@ class Calibration:
     variances: tuple[float, ...]
 
 
-def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget) -> Calibration:
+def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget, change: Change) -> Calibration:
     """The least noise that gives the budget's privacy for all blocks together.
 
-    A person changes the answers of all blocks by at most Δ in weighted norm, so a block of weight θ gets noise of scale
-    Δ/(θ·ε), or standard deviation Δ·σ/θ: one joint mechanism. All of them are fractions, rounded up where they must be.
+    A person changes the answers of all blocks by at most Δ in weighted norm (``Unit.change``), so a block of weight θ
+    gets noise of scale Δ/(θ·ε), or standard deviation Δ·σ/θ: one joint mechanism. All of them are fractions, rounded up
+    where they must be.
     """
     budget.check(kind)
     if kind == "laplace":
         assert budget.epsilon is not None
-        delta = Fraction(sensitivity(blocks, 1))
+        delta = Fraction(change.power)
         scales = tuple(round_up(delta / (block.weight * budget.epsilon)) for block in blocks)
         return Calibration(kind, scales, tuple(laplace_variance(scale) for scale in scales))
-    sigma = certified_sigma(budget) * root_above(Fraction(sensitivity(blocks, 2)))
+    sigma = certified_sigma(budget) * root_above(Fraction(change.power))
     known: dict[tuple[int, int], tuple[Fraction, float]] = {}  # a pair of integers is found faster than a fraction
     found = []
     for block in blocks:
@@ -56,12 +58,12 @@ def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget) -> Calib
     return Calibration(kind, scales, variances)
 
 
-def unit_variance(kind: NoiseKind, budget: Budget) -> float:
-    """The least noise variance that any strategy of integer queries can have at sensitivity one."""
+def unit_variance(kind: NoiseKind, budget: Budget, rows: int = 1) -> float:
+    """The least noise variance that any strategy of integer queries can have where so many rows change one count."""
     if kind == "laplace":
         assert budget.epsilon is not None
-        return laplace_variance(1 / budget.epsilon)
-    return gaussian_sigma(budget) ** 2
+        return laplace_variance(rows / budget.epsilon)
+    return (rows * gaussian_sigma(budget)) ** 2
 
 
 def rounded_variance(sigma: float) -> float:

@@ -1,31 +1,66 @@
-"""The privacy unit: what one person can change in the data."""
+"""The privacy unit: what one person can change in the data, and by how much that changes the answers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Any, Literal, final
 
-from hdmm.errors import BudgetError, NotSupportedError
+from hdmm.errors import BudgetError, InputError
+from hdmm.matrix import Norm
+from hdmm.schema import Schema
+from hdmm.strategy.block import Block, Change, added
+from hdmm.strategy.replaced import replaced
+
+_MOST_ROWS = 10**6
+_LONGEST = 200
 
 
 @final
 @dataclass(frozen=True)
 class Unit:
-    """How many rows a person has, and whether neighbouring data add or remove them, or replace them."""
+    """Up to ``rows`` rows that are added or removed, or replaced by as many others.
+
+    With ``id``, the column that tells people apart, they are a person's: of anyone who has more rows, so many are
+    counted, chosen by looking at that person's rows alone.
+    """
 
     rows: int = 1
     neighbours: Literal["add-remove", "replace-one"] = "add-remove"
+    id: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
-            raise BudgetError(f"rows={self.rows!r}: expected a positive integer, for example Unit(rows=1)")
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows <= _MOST_ROWS:
+            raise BudgetError(f"rows={self.rows!r}: expected an integer from 1 to {_MOST_ROWS:,}, such as Unit(rows=1)")
         if self.neighbours not in ("add-remove", "replace-one"):
             raise BudgetError(f"neighbours={self.neighbours!r}: expected 'add-remove' or 'replace-one'")
-        if self.rows != 1 or self.neighbours != "add-remove":
-            raise NotSupportedError(
-                f"unit: this version protects one row, added or removed; rows={self.rows}, "
-                f"neighbours={self.neighbours!r} is not available; use Unit(), or leave unit out of the spec"
-            )
+        if self.id is not None and not (
+            isinstance(self.id, str) and 1 <= len(self.id) <= _LONGEST and self.id.isprintable()
+        ):
+            raise BudgetError(f"id={self.id!r}: expected the name of the column that tells people apart, or None")
 
     def __str__(self) -> str:
-        return f"{self.rows} row{'s' if self.rows > 1 else ''} per person, {self.neighbours}"
+        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        return f"{rows} per {'person' if self.id is None else repr(self.id)}, {self.neighbours}"
+
+    def data(self) -> dict[str, Any]:
+        """The unit as plain data, as files hold it."""
+        return {"rows": self.rows, "neighbours": self.neighbours, **({} if self.id is None else {"id": self.id})}
+
+    def change(self, blocks: Sequence[Block], p: Norm) -> Change:
+        """By how much a unit can change the answers of all blocks together.
+
+        All rows of a unit may be in the same cell, so that the change is ``rows`` times that of one row.
+        """
+        power, exact = (added if self.neighbours == "add-remove" else replaced)(blocks, p)
+        return Change(self.rows**p * power, exact)
+
+
+def check_unit(unit: Unit, schema: Schema) -> None:
+    """Refuse a unit whose column is also one of the schema's."""
+    used = {column for name in schema.names for column in schema[name].columns(name)}
+    if unit.id in used:
+        raise InputError(
+            f"id={unit.id!r}: is a column of the schema, whose counts are published; name the column that tells people "
+            "apart, or leave it out of the schema"
+        )

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 from operator import ge
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -99,22 +99,41 @@ def largest_reach(blocks: Sequence[Block]) -> int:
     return largest
 
 
+@final
+class Change(NamedTuple):
+    """By how much the weighted answers of all blocks can change, as a norm to the power p: exact, or an upper bound."""
+
+    power: Number
+    exact: bool
+
+
 def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
-    """The largest column norm, to the power p, of all weighted blocks together: exact, or an upper bound.
+    """The largest column norm, to the power p, of all weighted blocks together: exact, or an upper bound."""
+    return added(blocks, p).power
+
+
+def added(blocks: Sequence[Block], p: Norm) -> Change:
+    """How much the answers change, at most, where one record is added or removed.
 
     It is never 0: queries that count nobody are measured like any others.
     """
-    return _joint_norm(blocks, p) or 1
+    found = _joint_norm(blocks, p)
+    if found is not None:
+        return Change(found or 1, True)
+    return Change(sum((block.weight**p * block.matrix.norm_power(p) for block in blocks), start=0) or 1, False)
 
 
-def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
+def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
+    """The exact norm; None where it is not known."""
+    if len(blocks) == 1 and blocks[0].condition is None:
+        return blocks[0].weight ** p * blocks[0].matrix.norm_power(p)
     if all(block.condition is None and all(isinstance(f, Identity) for f in block.factors) for block in blocks):
         return _plain(sum((block.weight**p for block in blocks), Fraction(0)))
     even = _even_norm(blocks, p)
     if even is not None:
         return even
     if any(block.joint for block in blocks):
-        return _sum_of_norms(blocks, p)
+        return None
     sizes: dict[int, int] = {}
     for block in blocks:
         sizes.update((axis, factor.shape[1]) for axis, factor in zip(block.axes, block.factors, strict=True))
@@ -129,15 +148,7 @@ def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number:
             for term in block.condition.terms:
                 parts.append([restricted(factor, term.masks.get(axis)) for axis, factor in factors.items()])
                 weights.append(block.weight**p * term.coefficient)
-    found = stacked_norm(parts, weights, p)
-    if found is not None:
-        return found
-    return _sum_of_norms(blocks, p)
-
-
-def _sum_of_norms(blocks: Sequence[Block], p: Norm) -> Number:
-    """An upper bound, exact for a single block."""
-    return sum((block.weight**p * block.matrix.norm_power(p) for block in blocks), start=0)
+    return stacked_norm(parts, weights, p)
 
 
 def _even_norm(blocks: Sequence[Block], p: Norm) -> Number | None:

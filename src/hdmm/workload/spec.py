@@ -44,6 +44,8 @@ class Spec:
     neighbours: Neighbours = "add-remove"
     objective: Aim = "total"
     targets: Mapping[str, Target] = field(default_factory=dict)
+    id: str | None = None
+    """The column that tells people apart, where a person may have more rows than count."""
 
     @staticmethod
     def load(path: str | Path) -> Spec:
@@ -64,24 +66,28 @@ class Spec:
         workload = _read_workload(schema, sections["workload"], ("workload",))
         privacy = mapping(sections.get("privacy", {}), ("privacy",), ("noise", "unit"))
         noise = word(privacy.get("noise", "laplace"), ("privacy", "noise"), _NOISES)
-        unit = mapping(privacy.get("unit", {}), ("privacy", "unit"), ("rows", "neighbours"))
+        unit = mapping(privacy.get("unit", {}), ("privacy", "unit"), ("rows", "neighbours", "id"))
         rows = integer(unit.get("rows", 1), ("privacy", "unit", "rows"))
         where: Place = ("privacy", "unit", "neighbours")
         neighbours = word(unit.get("neighbours", "add-remove"), where, _NEIGHBOURS)
+        id = str(scalar(unit["id"], ("privacy", "unit", "id"))) if "id" in unit else None
         objective = word(sections.get("objective", "total"), ("objective",), _AIMS)
         targets = _read_targets(workload, mapping(sections.get("targets", {}), ("targets",)))
         if targets and objective != "total":
             raise Mistake(("objective",), "give an objective or targets, not both")
-        return Spec(schema, workload, noise, rows, neighbours, objective, targets)
+        return Spec(schema, workload, noise, rows, neighbours, objective, targets, id)
 
     def data(self) -> dict[str, Any]:
         """The spec as plain data; reading it back gives an equal spec."""
+        unit: dict[str, Any] = {"rows": self.rows, "neighbours": self.neighbours}
+        if self.id is not None:
+            unit["id"] = self.id
         return {
             "schema": {name: domain_data(domain) for name, domain in self.schema.items()},
             "workload": [product_data(product) for product in self.workload.products],
             **({"objective": self.objective} if self.objective != "total" else {}),
             **({"targets": {name: str(target) for name, target in self.targets.items()}} if self.targets else {}),
-            "privacy": {"noise": self.noise, "unit": {"rows": self.rows, "neighbours": self.neighbours}},
+            "privacy": {"noise": self.noise, "unit": unit},
         }
 
     def save(self, path: str | Path) -> None:

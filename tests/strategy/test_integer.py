@@ -1,0 +1,120 @@
+"""Rounding a strategy to integers: what it costs is computed, told and small, and few precisions are tried for it."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+import hdmm
+from hdmm import operators
+from hdmm.errors import TooLargeError
+from hdmm.matrix import Dense
+from hdmm.operators.descent import Effort
+from hdmm.strategy import Block, KronStrategy, integer
+from hdmm.strategy.base import loss
+from hdmm.strategy.integer import Rounded, integral, round_strategy
+
+LIMIT = 2e-4  # of the total squared error: 1e-4 of the RMSE
+IDENTITY = hdmm.Workload(hdmm.Schema(a=range(4))).add("q", a=hdmm.Identity()).encoded
+
+
+def one(predicates, size):
+    return hdmm.Workload(hdmm.Schema(a=range(size))).add("q", a=predicates).encoded
+
+
+CASES = {
+    "prefix 5": (one(hdmm.Prefix(), 5), 2),
+    "prefix 64": (one(hdmm.Prefix(), 64), 1),
+    "range 128": (one(hdmm.AllRange(), 128), 2),
+    "width 256": (one(hdmm.Width(8), 256), 2),
+}
+
+
+@pytest.fixture
+def losses(monkeypatch):
+    """Every loss that is computed while a strategy is rounded: that of the strategy itself comes first."""
+    found = []
+
+    def counted(*given):
+        found.append(loss(*given))
+        return found[-1]
+
+    monkeypatch.setattr(integer, "loss", counted)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_cost_that_is_told_is_that_of_the_strategy_returned(case):
+    encoded, norm = CASES[case]
+    strategy = operators.Explicit().propose(encoded, norm, Effort(restarts=1)).strategy
+    found = round_strategy(strategy, encoded, norm)
+    ratio = loss(found.strategy, encoded, norm) / loss(strategy, encoded, norm)
+    assert found.cost == pytest.approx(sqrt(ratio) - 1, abs=1e-12)
+    assert 0 < found.cost <= 1e-4
+    assert all(block.integral for block in found.strategy.blocks)
+
+
+def test_integers_cost_nothing_and_stay_as_they_are():
+    strategy = hdmm.baselines.Identity().propose(IDENTITY, 1).strategy
+    found = round_strategy(strategy, IDENTITY, 1)
+    assert (found.strategy, found.cost) == (strategy, 0)
+    assert integral(strategy, IDENTITY, 1) is strategy
+
+
+@pytest.mark.parametrize("predicates", [hdmm.Prefix(), hdmm.AllRange(), hdmm.Width(8)], ids=repr)
+def test_on_one_large_attribute_the_first_precision_tried_is_the_right_one(predicates, losses):
+    encoded = one(predicates, 256)
+    round_strategy(operators.Explicit().propose(encoded, 2).strategy, encoded, 2)
+    before, *tried = losses
+    assert [growth <= LIMIT for growth in (np.array(tried) / before - 1)] == [True]
+
+
+def attempts(growth, likely):
+    """What comes of a search, given the growth at every precision, and the precisions that it tried."""
+    tried = []
+
+    def rounded(k):
+        tried.append(k)
+        return None if growth(k) is None else Rounded(k, growth(k))
+
+    return integer._least(rounded, likely), tried
+
+
+@pytest.mark.parametrize("likely", [0, 9, 14, 99])
+@pytest.mark.parametrize("needed", [8, 11, 17, 20])
+def test_where_the_law_holds_the_least_precision_is_found_in_three_attempts(needed, likely):
+    (k, found), tried = attempts(lambda k: 1.5e-4 * 4.0 ** (needed - k), likely)
+    assert k == needed
+    assert found.growth <= LIMIT
+    assert len(tried) <= 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_where_the_law_fails_the_result_still_costs_little(seed):
+    off = 10 ** np.random.default_rng(seed).uniform(-3, 3, 99)
+    off[20] = 1
+    (k, found), tried = attempts(lambda k: 1e-4 * 4.0 ** (12 - k) * off[k], 10)
+    assert found.growth <= LIMIT
+    assert k in tried
+    assert len(set(tried)) == len(tried)
+
+
+def test_precisions_that_cannot_tell_cells_apart_are_passed_over():
+    (k, _), tried = attempts(lambda k: None if k < 13 else 1e-5, 8)
+    assert k == 13
+    assert tried == list(range(8, 14))
+
+
+def test_where_nothing_costs_little_the_finest_is_taken_and_its_cost_told():
+    (k, found), _ = attempts(lambda k: 1.0, 8)
+    assert k == 20
+    assert found.cost == pytest.approx(sqrt(2) - 1)
+
+
+def test_where_even_the_coarsest_queries_are_too_large_factors_are_not_tried_one_by_one(losses):
+    encoded = hdmm.marginals(hdmm.Schema({f"a{i}": range(8) for i in range(14)}), k=1).encoded
+    entries = np.linalg.qr(np.random.default_rng(5).normal(size=(8, 8)))[0]
+    block = Block(tuple(range(14)), tuple(Dense(entries) for _ in range(14)))
+    with pytest.raises(TooLargeError, match="fewer attributes"):
+        round_strategy(KronStrategy(encoded.sizes, (block,)), encoded, 2)
+    assert len(losses) < 14
