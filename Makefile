@@ -8,7 +8,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help demo test bench format lock clean
+.PHONY: help demo test audit bench format lock clean
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -23,6 +23,9 @@ test: .venv/dev  ## everything that has to hold: style, types, import rules, tes
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-logo
 	$(ONE_THREAD) $(PY) -m pytest -q -n auto --maxprocesses 4
+
+audit: .venv/dev  ## test every claim about noise and privacy at full size, and that planted faults are caught
+	@$(ONE_THREAD) $(PY) -m tests.audit
 
 bench: .venv/dev  ## run every benchmark; each prints ratios measured in one run
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done

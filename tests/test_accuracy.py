@@ -4,7 +4,9 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
+import hdmm
 from hdmm.accuracy import accuracy
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.intervals import margin
@@ -35,10 +37,30 @@ def test_the_margin_of_every_answer_is_that_of_its_row_of_the_estimator(
 
 @every
 def test_gaussian_margins_are_normal(strategy: Strategy, workload: Workload):
-    noise = noise_for(strategy.blocks, "gaussian", Budget("1", "1e-6"))
+    noise = noise_for(strategy.blocks, "gaussian", Budget("0.1", "1e-6"))
     for product in workload.encoded.products:
         found = accuracy(strategy, product, noise)
         np.testing.assert_allclose(found.margin, 1.959964 * found.stderr, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rho", ["0.5", "0.12", "0.04", "0.008"])
+def test_gaussian_margins_are_the_least_that_hold_where_steps_show(rho):
+    """Of single counts and of sums of three: one step less covers hardly enough, by the exact law of rounded noise."""
+    workload = hdmm.Workload(hdmm.Schema(x=range(6))).add("one", x=hdmm.Identity())
+    workload = workload.add("three", x=hdmm.Ranges([(0, 2)]))
+    plan = hdmm.select(workload, "gaussian", operators=[hdmm.baselines.Identity()])
+    sigma = float(plan.calibrate(Budget(rho=rho)).scales[0])
+    reach = 200
+    law = np.diff(norm.cdf((np.arange(-reach, reach + 2) - 0.5) / sigma))
+    for name, terms in (("one", 1), ("three", 3)):
+        whole = law
+        for _ in range(terms - 1):
+            whole = np.convolve(whole, law)
+        middle = len(whole) // 2
+        margin = int(plan.accuracy(name, Budget(rho=rho)).margin.max())
+        covered = whole[middle - margin : middle + margin + 1].sum()
+        assert covered >= 0.9495
+        assert covered - 2 * whole[middle + margin] < 0.952
 
 
 @every

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import hdmm
+from hdmm._plan import REFERENCE
+from hdmm.operators.base import loss
+from hdmm.privacy.calibrate import NORM
 
 SCHEMA = hdmm.Schema(a=range(4), b=range(6), c=["x", "y"])
 PAIRS = hdmm.marginals(SCHEMA, k=2)
@@ -82,6 +85,20 @@ def test_a_plan_describes_itself():
     text = hdmm.select(PAIRS).describe(BUDGET)
     assert "Laplace noise, ε = 1, 1 row per person, add-remove" in text
     assert all(product.name in text for product in PAIRS.products)
+    assert "rounding" not in text, "its marginals are integers as they are"
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_plan_tells_what_rounding_to_integers_cost(noise, tmp_path):
+    workload = hdmm.Workload(hdmm.Schema(a=range(2), b=range(40))).add("r", a=hdmm.Identity(), b=hdmm.AllRange())
+    plan = hdmm.select(workload, noise, operators=[hdmm.operators.Kron()])
+    exact = hdmm.operators.Kron().propose(workload.encoded, NORM[noise])
+    cost = sqrt(plan.loss / loss(exact.strategy, workload.encoded, NORM[noise])) - 1
+    assert plan.rounding == pytest.approx(cost, abs=1e-12)
+    assert 0 < abs(plan.rounding) <= 1e-4
+    assert f"rounding them changed the RMSE by {100 * plan.rounding:+.2g}%" in plan.describe(REFERENCE[noise])
+    plan.save(tmp_path / "p.plan")
+    assert hdmm.Plan.load(tmp_path / "p.plan").rounding == plan.rounding
 
 
 @pytest.mark.parametrize(
@@ -153,3 +170,21 @@ def test_an_operator_for_which_the_workload_is_too_large_is_left_out():
     workload = hdmm.Workload(hdmm.Schema(a=range(20_000))).add("low values", a=hdmm.Prefix())
     plan = hdmm.select(workload, "gaussian")
     assert [one["operator"] for one in plan.candidates.to_pylist()] == ["Identity", "Plain"]
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("operators", [None, [hdmm.baselines.Plain()]])
+def test_the_same_total_may_be_asked_for_many_times(noise, operators):
+    workload = hdmm.Workload(SCHEMA)
+    for name in "abcd":
+        workload = workload.add(name)
+    plan = hdmm.select(workload, noise, operators=operators)
+    assert plan.rmse(hdmm.Budget("0.01", None if noise == "laplace" else "1e-6")) > 0
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_cell_may_never_be_asked_for(noise):
+    """Then no base of an attribute needs to tell that cell apart, and one that does not is of no use."""
+    workload = hdmm.Workload(SCHEMA).add("later", a=~hdmm.Prefix(), b=~hdmm.Prefix()).add("total")
+    plan = hdmm.select(workload, noise, operators=[hdmm.operators.MarginalPlus()])
+    assert all(plan.strategy.supports(product) for product in workload.encoded.products)

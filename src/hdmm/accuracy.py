@@ -19,7 +19,7 @@ from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_
 from hdmm.strategy import Coefficients, RowTypes, Strategy, in_pieces, rounded, types_of
 from hdmm.workload import EncodedProduct
 
-_FINE = 2
+_FINE = 8
 """Gaussian noise of a smaller σ is rounded to so few integers that their steps show."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from hdmm.paper.check import Cell, check_baselines, tables
+from hdmm.paper.check import Cell, check_baselines, check_strategies, tables
+from hdmm.paper.rounding import Loss, best_loss
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,24 @@ def test_few_cells_of_the_paper_are_off_and_each_says_why(cells):
 
 def test_a_wrong_number_is_seen():
     assert not Cell("hd1_laplace", "CPS (5D) All Marginals", "SVDB", 2.62, 2.63).agrees
+
+
+def test_a_strategy_that_loses_too_much_when_it_is_rounded_is_seen():
+    place = ("hd1_laplace", "CPS (5D) All Marginals", "OPT_kron", 4.85, 4.85)
+    assert Cell(*place, at_most=True, rounding=9e-5).agrees
+    assert not Cell(*place, at_most=True, rounding=1.1e-4).agrees
+
+
+def test_the_first_strategy_of_the_tables_is_rounded_and_told_so():
+    cell = next(check_strategies("one-d"))
+    assert 0 < cell.rounding <= 1e-4
+    assert f"rounded {cell.rounding:+.1e}" in cell.note
+
+
+def test_the_best_is_the_best_that_can_be_measured_once_it_is_rounded():
+    best = best_loss([Loss(100.0, None), Loss(104.0, 104.04)])
+    assert best.rounding == pytest.approx(0.02)
+    assert best_loss([Loss(100.0, None)]).note == "too large to be measured"
 
 
 @pytest.mark.parametrize(("workload", "exact"), [("Census (5D) SF1", "57.98"), ("Census (5D) SF1+", "115.97")])

@@ -5,7 +5,6 @@ too small where nothing else is said.
 """
 
 import math
-import os
 import tracemalloc
 from fractions import Fraction
 
@@ -13,11 +12,14 @@ import mpmath
 import numpy as np
 import pytest
 from flint import arb, ctx
-from scipy.stats import chi2, norm
+from scipy.stats import chi2
 
 from hdmm.errors import BudgetError, FaultError
-from hdmm.privacy import noise, samplers, stream
+from hdmm.privacy import samplers, stream
 from hdmm.privacy.samplers import SCALE_LIMIT, Table, Uniform, discrete_laplace, rounded_gaussian
+from tests.audit.forks import after_forks, cloned
+from tests.audit.laws import gaussian_cdf, gaussian_moments, laplace_cdf, laplace_moments
+from tests.audit.statistics import LEVEL, chi_square_chance, moment_deviations
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(10), Fraction(2001, 2), 2**20 + Fraction(1, 3), Fraction(SCALE_LIMIT)]
 DRAWS = 500_000
@@ -55,33 +57,11 @@ def test_every_call_and_every_piece_has_a_fresh_key(monkeypatch):
     assert {len(key) for key in keys} == {32}
 
 
-def after_forks(draw, forks=100):
-    """Return what the parent and each forked child draw next."""
-    found = []
-    for _ in range(forks):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(writer, draw())
-            os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            found.append(pipe.read())
-        os.waitpid(child, 0)
-    return [*found, draw()]
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_forked_processes_have_streams_of_their_own():
     stream.random_bytes(16)
-    found = after_forks(lambda: stream.random_bytes(16))
+    found = after_forks(lambda: stream.random_bytes(16), 100)
     assert len(set(found)) == len(found) == 101
     assert len(set(after_forks(cloned(), 3))) == 1
-
-
-def cloned():
-    generator = np.random.default_rng()
-    return lambda: generator.bytes(16)
 
 
 # The tables against higher precision
@@ -240,67 +220,29 @@ def test_few_values_need_the_slow_path(monkeypatch):
 # The laws
 
 
-def laplace_cdf(scale):
-    p = math.exp(-1 / scale)
-    return lambda k: np.where(k < 0, p ** np.abs(k) / (1 + p), 1 - p ** (k + 1.0) / (1 + p))
-
-
-def gaussian_cdf(sigma):
-    return lambda k: norm.cdf((k + 0.5) / float(sigma))
-
-
 LAWS = {discrete_laplace: laplace_cdf, rounded_gaussian: gaussian_cdf}
-
-
-def chi_square(draws, cdf, scale, bins=30):
-    """Return Pearson's statistic over bins that hold at least 0.5% of the law, and its threshold."""
-    quantiles = np.sort(np.concatenate([np.arange(-4, 5), float(scale) * np.linspace(-4, 4, bins)]))
-    edges, kept = np.unique(np.floor(quantiles)), [-np.inf]
-    for edge in edges:
-        below = cdf(kept[-1]) if kept[-1] > -np.inf else 0.0
-        if cdf(edge) - below >= 0.005 and 1 - cdf(edge) >= 0.005:
-            kept.append(edge)
-    cumulative = np.array([0.0, *(float(cdf(edge)) for edge in kept[1:]), 1.0])
-    expected = np.diff(cumulative) * draws.size
-    observed = np.bincount(
-        np.searchsorted(np.array(kept[1:]), draws), minlength=expected.size
-    )  # edge[i-1] < k ≤ edge[i]
-    return np.sum((observed - expected) ** 2 / expected), chi2.isf(1e-6, expected.size - 1)
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("sampler", LAWS)
 def test_draws_follow_their_law(sampler, scale):
     cdf = LAWS[sampler](scale)
-    statistic, threshold = chi_square(sampler(scale, DRAWS), cdf, scale)
-    assert statistic < threshold
-    statistic, threshold = chi_square(sampler(scale * FAULT, DRAWS), cdf, scale)
-    assert statistic > threshold
-
-
-def moments(draws, variance, fourth):
-    """Return how many standard errors the mean, the variance and the signs are off."""
-    x = draws.astype(float)
-    mean = x.mean() / math.sqrt(variance / x.size)
-    spread = (np.mean(x**2) - variance) / math.sqrt((fourth - variance**2) / x.size)
-    return abs(mean), abs(spread), abs(np.sign(x).sum()) / math.sqrt(np.count_nonzero(x))
+    assert chi_square_chance(sampler(scale, DRAWS), cdf, scale) > LEVEL
+    assert chi_square_chance(sampler(scale * FAULT, DRAWS), cdf, scale) < LEVEL
 
 
 @pytest.mark.parametrize("scale", SCALES[1:], ids=str)
 def test_mean_variance_and_signs_of_the_laplace(scale):
-    v = noise.laplace_variance(scale)
-    exact = v, v + 6 * v**2
-    assert max(moments(discrete_laplace(scale, DRAWS), *exact)) < SIGMAS
-    assert moments(discrete_laplace(scale * FAULT, DRAWS), *exact)[1] > SIGMAS
+    exact = laplace_moments(scale)
+    assert max(moment_deviations(discrete_laplace(scale, DRAWS), *exact)) < SIGMAS
+    assert moment_deviations(discrete_laplace(scale * FAULT, DRAWS), *exact)[1] > SIGMAS
 
 
 @pytest.mark.parametrize("sigma", SCALES[1:], ids=str)
 def test_mean_variance_and_signs_of_the_gaussian(sigma):
-    """Sheppard's corrections for rounding are exact to exp(-2π²σ²), 3e-9 at σ = 1."""
-    s2 = float(sigma) ** 2
-    exact = s2 + 1 / 12, 3 * s2**2 + s2 / 2 + 1 / 80
-    assert max(moments(rounded_gaussian(sigma, DRAWS), *exact)) < SIGMAS
-    assert moments(rounded_gaussian(sigma * FAULT, DRAWS), *exact)[1] > SIGMAS
+    exact = gaussian_moments(sigma)
+    assert max(moment_deviations(rounded_gaussian(sigma, DRAWS), *exact)) < SIGMAS
+    assert moment_deviations(rounded_gaussian(sigma * FAULT, DRAWS), *exact)[1] > SIGMAS
 
 
 def test_low_digits_of_the_laplace_follow_their_law():
@@ -366,10 +308,8 @@ def widths(monkeypatch):
 def test_the_slow_path_has_the_law_of_the_laplace(scale, bits, draws, fault, widths):
     widths(*bits)
     values = discrete_laplace(scale, draws)
-    statistic, threshold = chi_square(values, laplace_cdf(scale), scale, 20)
-    assert statistic < threshold
-    statistic, threshold = chi_square(values, laplace_cdf(scale / Fraction(fault)), scale, 20)
-    assert statistic > threshold
+    assert chi_square_chance(values, laplace_cdf(scale), scale, 20) > LEVEL
+    assert chi_square_chance(values, laplace_cdf(scale / Fraction(fault)), scale, 20) < LEVEL
 
 
 @pytest.mark.parametrize("sigma", [Fraction(7, 2), Fraction(SCALE_LIMIT)], ids=str)
@@ -377,10 +317,8 @@ def test_the_slow_path_has_the_law_of_the_gaussian(sigma, widths, monkeypatch):
     widths(0, 0)
     monkeypatch.setattr(samplers, "_MARGIN", 2.0)
     values = rounded_gaussian(sigma, 10_000)
-    statistic, threshold = chi_square(values, gaussian_cdf(sigma), sigma, 20)
-    assert statistic < threshold
-    statistic, threshold = chi_square(values, gaussian_cdf(sigma / Fraction(0.9)), sigma, 20)
-    assert statistic > threshold
+    assert chi_square_chance(values, gaussian_cdf(sigma), sigma, 20) > LEVEL
+    assert chi_square_chance(values, gaussian_cdf(sigma / Fraction(0.9)), sigma, 20) < LEVEL
 
 
 def test_a_normal_beyond_the_fast_cells_is_finished_exactly(monkeypatch):

@@ -29,6 +29,7 @@ def describe(plan: Plan, budget: Budget) -> str:
     lines = [
         f"{plan.noise.capitalize()} noise, {budget}, {plan.unit}",
         f"{plan.operator}: {queries:,} noisy measurements in {len(blocks)} block{'s' if len(blocks) > 1 else ''}",
+        *_rounded(plan),
         *_bounded(plan),
         *_local(plan),
         *_others(plan),
@@ -41,6 +42,12 @@ def describe(plan: Plan, budget: Budget) -> str:
         *(_worse(rows) if plan.objective.limits is None else []),
     ]
     return "\n".join(lines)
+
+
+def _rounded(plan: Plan) -> list[str]:
+    if not plan.rounding:
+        return []
+    return [f"its queries are integers; rounding them changed the RMSE by {100 * plan.rounding:+.2g}%, counted below"]
 
 
 def _bounded(plan: Plan) -> list[str]:
@@ -59,8 +66,7 @@ def _others(plan: Plan) -> list[str]:
     """By how much the chosen operator won."""
     errors: dict[str, float] = {}
     for one in plan.tried:
-        error = one.rmse if one.worst is None else one.worst
-        errors[one.operator] = min(error, errors.get(one.operator, error))
+        errors[one.operator] = min(one.error, errors.get(one.operator, one.error))
     own = errors.pop(plan.operator, None)
     if not errors or not own:
         return []

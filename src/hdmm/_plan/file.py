@@ -83,6 +83,7 @@ class CandidateData(_Model):
     certificate: float | None
     seed: int | None
     worst: float | None = None
+    rounding: float = 0.0
 
 
 class _File(_Model):

@@ -50,6 +50,13 @@ class Candidate:
     certificate: float | None
     seed: int | None = None
     worst: float | None = None
+    rounding: float = 0.0
+    """What rounding its queries to integers added to the RMSE, as a share of it."""
+
+    @property
+    def error(self) -> float:
+        """What candidates are compared by."""
+        return self.rmse if self.worst is None else self.worst
 
 
 @final
@@ -97,6 +104,12 @@ class Plan:
         rows are replaced, the bound is that of adding and removing them, which can do no more.
         """
         return self.value * excess(self.strategy, self.noise, self.unit) / self.lowest - 1 if self.lowest else None
+
+    @property
+    def rounding(self) -> float:
+        """What rounding the strategy's queries to integers added to the RMSE, as a share of it."""
+        own = [candidate for candidate in self.tried if candidate.operator == self.operator]
+        return min(own, key=lambda candidate: candidate.error).rounding if own else 0.0
 
     @property
     def candidates(self) -> pa.Table:

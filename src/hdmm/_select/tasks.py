@@ -25,7 +25,7 @@ from hdmm.operators.worst import least_worst
 from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
-from hdmm.strategy.integer import integral
+from hdmm.strategy.integer import round_strategy
 from hdmm.workload import Encoded
 
 _STARTS = 5
@@ -95,9 +95,10 @@ class Judge:
                 return Found(task.name, task.operator)
             bound = proposal.bound
             check_memory(proposal.strategy, self.workload)
-            strategy = integral(proposal.strategy, self.workload, NORM[self.noise])
-            if strategy is None:
+            rounded = round_strategy(proposal.strategy, self.workload, NORM[self.noise])
+            if rounded is None:
                 return Found(task.name, task.operator, bound=bound)
+            strategy = rounded.strategy
             noise = self._noise(strategy)
             total = error = rmse(strategy, self.workload.products, noise)
             worst = None
@@ -109,7 +110,7 @@ class Judge:
         except TooLargeError as refused:
             return Found(task.name, task.operator, bound=bound, refused=refused)
         seconds = perf_counter() - start
-        candidate = Candidate(task.operator.name, total, seconds, None, task.effort.seed, worst)
+        candidate = Candidate(task.operator.name, total, seconds, None, task.effort.seed, worst, rounded.cost)
         return Found(task.name, task.operator, strategy, error, value, bound, candidate)
 
     def _noise(self, strategy: Strategy) -> Calibration:

@@ -104,8 +104,8 @@ class Gram:
 
 
 def kron_dense(arrays: Sequence[Array]) -> Array:
-    """The Kronecker product of arrays, written out."""
-    product: Array = np.ones((1, 1), np.result_type(*arrays))
+    """The Kronecker product of arrays, written out; of none, the number 1."""
+    product: Array = np.ones((1, 1), np.result_type(*arrays) if arrays else float)
     for array in arrays:
         product = np.kron(product, array)
     return product

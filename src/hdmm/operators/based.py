@@ -89,7 +89,7 @@ class _Bases:
         self._effort = effort
         problem = subsets.problem
         self._numbers = np.array([sum(1 << place for place in a) for a in subsets.sets], np.int64)
-        self._bases = [self._base(i, Identity(size)) for i, size in enumerate(problem.sizes)]
+        self._bases = [self._identity(i) for i in range(len(problem.sizes))]
         self.searched = [
             i
             for i, pairs in enumerate(problem.even)
@@ -139,6 +139,8 @@ class _Bases:
         scale = float(np.trace(entries)) / len(entries)
         for share in _TOTALS:
             base = self._base(i, self._opt0(DenseGram(entries + share * scale), i))
+            if base is None:
+                continue
             trial = [*self._bases[:i], base, *self._bases[i + 1 :]]
             found = self._weighted(self.demand(trial), best)
             if found.error < best.error:
@@ -156,14 +158,15 @@ class _Bases:
         p = max(1, gram.size // _RATIO)
         return opt0_laplace(gram, p, effort=effort, start=warm, iterations=_ITERATIONS).matrix
 
-    def _base(self, i: int, matrix: Matrix) -> _Base:
-        n, factors = self.subsets.problem.sizes[i], self.subsets.problem.factors[i]
+    def _base(self, i: int, matrix: Matrix) -> _Base | None:
+        """An attribute's base; None where it does not tell all cells apart, as if some were never asked for."""
         if isinstance(matrix, Identity):
-            totals = np.array([factor.total() / n for factor in factors])
-            traces = np.array([factor.trace() for factor in factors])
-            return _Base(matrix, float(n), np.stack([totals, traces - totals]) / n)
+            return self._identity(i)
         A = matrix.dense()
-        inverse = np.linalg.inv(A.T @ A)
+        try:
+            inverse = np.linalg.inv(A.T @ A)
+        except np.linalg.LinAlgError:
+            return None
         kappa = float(inverse.sum())
         f = inverse.sum(axis=1) / np.sqrt(kappa)
         both = []
@@ -171,6 +174,12 @@ class _Bases:
             even = float(f @ V @ f)
             both.append((even / kappa, (float(np.sum(inverse * V)) - even) / kappa))
         return _Base(matrix, kappa, np.array(both).T)
+
+    def _identity(self, i: int) -> _Base:
+        n, factors = self.subsets.problem.sizes[i], self.subsets.problem.factors[i]
+        totals = np.array([factor.total() / n for factor in factors])
+        traces = np.array([factor.trace() for factor in factors])
+        return _Base(Identity(n), float(n), np.stack([totals, traces - totals]) / n)
 
     def _told_apart(self, i: int) -> bool:
         """Whether the workload tells all cells of the attribute apart: a base must do so."""

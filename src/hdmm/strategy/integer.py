@@ -2,15 +2,18 @@
 
 A factor A of unit columns becomes B ≈ 2^k·A, rounded column by column so that no column's norm exceeds that of 2^k·A:
 its absolute sum under Laplace noise, its squared length under Gaussian noise. B is then the strategy: its norms are
-exact integers, and estimates and errors are those of B. The precision k is the least at which rounding costs next to
-nothing.
+exact integers, and estimates and errors are those of B. The precision k is the least that is found at which rounding
+costs next to nothing. That is computed for the B that is returned; a law only tells which precisions to try.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
+from math import ceil, floor, log, sqrt
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +25,41 @@ from hdmm.strategy.block import REACH, Block, largest_reach
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.workload import Encoded
 
-_PRECISIONS = (8, 9, 10, 11, 12, 14, 16)
-_COARSER, _FINER = range(3, 16), 2
-_LOSS = 2e-4
+_PRECISIONS = range(8, 21)
+_COARSEST, _FINER = 3, 2
+_GROWTH = 2e-4
 """How much larger the total squared error may become: half of it in RMSE."""
+_PER_CELL: dict[Norm, float] = {1: 0.1, 2: 0.4}
+"""Rounding factors of n cells to k bits costs about so many times n·4^−k, where prefixes or ranges are asked for."""
 _HALVINGS = 30
 _ENLARGED, _LARGE = 16, 32
 """How many entries of a column may be enlarged, and how much smaller than the largest they may be."""
+_NEVER, _TINY = np.iinfo(np.int64).max, 1e-12
 
 Integers = NDArray[np.int64]
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A strategy with integer queries, and how much its total squared error grew when they were rounded."""
+
+    strategy: Strategy
+    growth: float
+
+    @property
+    def cost(self) -> float:
+        """What rounding added to the RMSE, as a share of it."""
+        return sqrt(1 + self.growth) - 1
+
+
 def integral(strategy: Strategy, workload: Encoded, norm: Norm) -> Strategy | None:
+    """The strategy with integer queries, as :func:`round_strategy` makes it, without what that cost."""
+    found = round_strategy(strategy, workload, norm)
+    return None if found is None else found.strategy
+
+
+def round_strategy(strategy: Strategy, workload: Encoded, norm: Norm) -> Rounded | None:
     """The strategy with integer queries under noise of that norm; itself where they are integers already.
 
     None for queries that are published as they are asked: those cannot be rounded.
@@ -41,57 +67,78 @@ def integral(strategy: Strategy, workload: Encoded, norm: Norm) -> Strategy | No
     factors = {id(factor): factor for block in strategy.blocks for factor in block.factors}
     fractional = {key: factor.dense() for key, factor in factors.items() if factor.dtype.kind != "i"}
     if not fractional:
-        return _measurable(strategy)
+        _check_reach(strategy)
+        return Rounded(strategy, 0.0)
     if isinstance(strategy, DirectStrategy):
         return None
-    most = loss(strategy, workload, norm) * (1 + _LOSS)
+    before = loss(strategy, workload, norm)
+    way = round_columns if norm == 1 else round_lengths
+    queries = cache(lambda key, k: Dense(way(fractional[key], k)))
 
-    def rounded(precisions: Mapping[int, int]) -> tuple[Strategy, float] | None:
-        found = _rounded(strategy, fractional, precisions, norm)
+    def rounded(precisions: Mapping[int, int]) -> Rounded | None:
+        found = _replaced(strategy, {key: (queries(key, k), k) for key, k in precisions.items()})
         if found is None or not all(found.supports(product) for product in workload.products):
             return None
-        return found, loss(found, workload, norm)
+        return Rounded(found, loss(found, workload, norm) / before - 1)
 
-    best: tuple[Strategy, float] | None = None
-    for k in _PRECISIONS:
-        precisions = dict.fromkeys(fractional, k)
-        found = rounded(precisions)
-        if found is not None:
-            best = found
-            if found[1] <= most:
-                break
-    if best is None:
+    cells = max(entries.shape[1] for entries in fractional.values())
+    likely = ceil(log(_PER_CELL[norm] * cells / _GROWTH, 4))
+    least = _least(lambda k: rounded(dict.fromkeys(fractional, k)), likely)
+    if least is None:
         raise FaultError("the strategy cannot be rounded to integers; please report the spec")
-    if largest_reach(best[0].blocks) <= REACH:
-        return best[0]
-    # Answers would be too large: from a finer start each factor as coarsely as its share of the loss allows.
-    precisions = dict.fromkeys(fractional, max(precisions.values()) + _FINER)
+    common, best = least
+    if largest_reach(best.strategy.blocks) <= REACH:
+        return best
+    # Answers would be too large: from a finer start each factor as coarsely as its share of the growth allows.
+    coarsest = _replaced(strategy, {key: (queries(key, _COARSEST), _COARSEST) for key in fractional})
+    if coarsest is not None:
+        _check_reach(coarsest)
+    precisions = dict.fromkeys(fractional, common + _FINER)
     best = rounded(precisions) or best
-    share = max(most - best[1], 0.0) / len(fractional)
+    share = max(_GROWTH - best.growth, 0.0) / len(fractional)
     for number, key in enumerate(fractional, 1):
-        allowed = most - share * (len(fractional) - number)
-        for k in _COARSER:
-            coarser = None if k >= precisions[key] else rounded(precisions | {key: k})
-            if coarser is not None and coarser[1] <= allowed:
+        allowed = _GROWTH - share * (len(fractional) - number)
+        for k in range(_COARSEST, precisions[key]):
+            coarser = rounded(precisions | {key: k})
+            if coarser is not None and coarser.growth <= allowed:
                 best, precisions = coarser, precisions | {key: k}
                 break
-    return _measurable(best[0])
+    _check_reach(best.strategy)
+    return best
 
 
-def _measurable(strategy: Strategy) -> Strategy:
+def _least(rounded: Callable[[int], Rounded | None], likely: int) -> tuple[int, Rounded] | None:
+    """The least precision found that costs little enough; where none does, the finest.
+
+    The cost falls to about a quarter with every bit, so that each attempt tells which precision to try next.
+    """
+    first, last = _PRECISIONS.start, _PRECISIONS.stop - 1
+    failed, enough = first - 1, last + 1
+    best: tuple[int, Rounded] | None = None
+    k = min(max(likely, first), last)
+    while failed < k < enough:
+        found = rounded(k)
+        bits = 0 if found is None else floor(abs(log(max(found.growth, _TINY) / _GROWTH, 4)))
+        if found is not None and found.growth <= _GROWTH:
+            best, enough = (k, found), k
+            k = max(k - bits, failed + 1)
+        else:
+            if found is not None and enough > last:
+                best = (k, found)
+            failed = k
+            k = max(min(k + bits, last), k + 1)
+    return best
+
+
+def _check_reach(strategy: Strategy) -> None:
     if largest_reach(strategy.blocks) > REACH:
         raise TooLargeError(
             "a strategy's queries add up too many cells with too large coefficients to be answered exactly; "
             "ask for products of fewer attributes"
         )
-    return strategy
 
 
-def _rounded(
-    strategy: Strategy, fractional: Mapping[int, Array], precisions: Mapping[int, int], norm: Norm
-) -> Strategy | None:
-    way = round_columns if norm == 1 else round_lengths
-    known = {key: (Dense(way(entries, precisions[key])), precisions[key]) for key, entries in fractional.items()}
+def _replaced(strategy: Strategy, known: Mapping[int, tuple[Matrix, int]]) -> Strategy | None:
     try:
         return replace(strategy, blocks=tuple(_block(block, known) for block in strategy.blocks))
     except ValueError:  # rounded so coarsely that cells can no longer be told apart
@@ -130,21 +177,24 @@ def round_lengths(entries: Array, k: int) -> Integers:
     scaled = entries * 2.0**k
     most = np.floor((scaled**2).sum(axis=0) * (1 + 1e-12))
     low, high = np.zeros(scaled.shape[1]), np.full(scaled.shape[1], 2.0)
+    tried = np.empty_like(scaled)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        fits = (np.rint(scaled * middle) ** 2).sum(axis=0) <= most
+        np.rint(np.multiply(scaled, middle, out=tried), out=tried)
+        fits = np.einsum("ij,ij->j", tried, tried) <= most
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     whole: Integers = np.rint(scaled * low).astype(np.int64)
-    signs = np.where(scaled < 0, -1, 1)
     missing = most.astype(np.int64) - (whole**2).sum(axis=0)
-    large = abs(whole) * _LARGE >= abs(whole).max(axis=0)
-    gains = np.where(large, 2 * abs(whole) + 1, np.iinfo(np.int64).max)
-    columns = np.arange(whole.shape[1])
+    sizes = abs(whole)
+    gains = np.where(sizes * _LARGE >= sizes.max(axis=0), 2 * sizes + 1, _NEVER)
+    columns = np.arange(whole.shape[1])  # those in which something may still be enlarged, as in gains
     for _ in range(min(_ENLARGED, len(whole))):
-        fitting = np.where(gains <= missing, gains, 0)
+        fitting = np.where(gains <= missing[columns], gains, 0)
         chosen = fitting.argmax(axis=0)
-        gain = fitting[chosen, columns]
-        whole[chosen, columns] += np.where(gain > 0, signs[chosen, columns], 0)
-        missing -= gain
-        gains[chosen, columns] = np.where(gain > 0, np.iinfo(np.int64).max, gains[chosen, columns])
+        gain = fitting[chosen, np.arange(len(columns))]
+        left = gain > 0
+        chosen, columns, gains = chosen[left], columns[left], gains[:, left]
+        whole[chosen, columns] += np.where(scaled[chosen, columns] < 0, -1, 1)
+        missing[columns] -= gain[left]
+        gains[chosen, np.arange(len(columns))] = _NEVER
     return whole

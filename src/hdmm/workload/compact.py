@@ -35,11 +35,11 @@ Key: TypeAlias = tuple[int, ...]
 
 def compact(encoded: Encoded) -> Encoded:
     """A workload of no more products, with the same Gram matrix and the same number of queries."""
-    if not 1 < len(encoded.products) <= _MOST:
+    if not 1 < len(encoded.products) <= _MOST or not encoded.axes:
         return encoded
     book = _Book(encoded.sizes)
     keys = [book.key(product) for product in encoded.products]
-    axes = [axis for axis in range(len(encoded.sizes)) if len({key[axis] for key in keys}) > 1] or [0]
+    axes = [axis for axis in encoded.axes if len({key[axis] for key in keys}) > 1] or [encoded.axes[0]]
     varied = sorted(axes, key=lambda axis: -len({key[axis] for key in keys}))
     orders = 1 + _WORK // (len(keys) * len(axes) ** 2)
     best = min((book.merge(keys, order) for order in islice(permutations(varied), orders)), key=len)
