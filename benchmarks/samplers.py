@@ -1,8 +1,8 @@
-"""Exact noise per second and core, beside opendp's samplers where that is installed: ratios in one run.
+"""Exact noise per second and core, beside opendp's samplers: ratios in one run.
 
     python benchmarks/samplers.py
 
-opendp (which is not a dependency) draws the discrete Gaussian, another law than the rounded one that is drawn here.
+opendp draws the discrete Gaussian, another law than the rounded one that is drawn here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from time import process_time
-from typing import Any
+
+import opendp.prelude as dp
 
 from hdmm.privacy.samplers import discrete_laplace, rounded_gaussian
 
@@ -19,25 +20,17 @@ SCALES = [Fraction(1), Fraction(10), Fraction(2001, 2), 2**20 + Fraction(1, 3), 
 
 
 def main() -> None:
-    try:
-        import opendp.prelude as dp
-
-        dp.enable_features("contrib")
-    except ImportError:
-        dp = None
-        print("opendp is not installed: no comparison; `pip install opendp` for one")
+    dp.enable_features("contrib")
     print(f"{'law':<18} {'scale':>14} {'million/s':>10} {'opendp':>10} {'ratio':>8}")
     for law, draw in (("discrete Laplace", discrete_laplace), ("rounded Gaussian", rounded_gaussian)):
         for scale in SCALES:
             ours = rate(partial(draw, scale), 2_000_000)
-            line = f"{law:<18} {float(scale):>14.3f} {ours:>10.2f}"
-            if dp is not None:
-                theirs = rate(other(dp, law, float(scale)), 20_000)
-                line += f" {theirs:>10.3f} {ours / theirs:>7.0f}×"
+            theirs = rate(other(law, float(scale)), 20_000)
+            line = f"{law:<18} {float(scale):>14.3f} {ours:>10.2f} {theirs:>10.3f} {ours / theirs:>7.0f}×"
             print(line, flush=True)
 
 
-def other(dp: Any, law: str, scale: float) -> Callable[[int], object]:
+def other(law: str, scale: float) -> Callable[[int], object]:
     """opendp's noise on a vector of zeros."""
     laplace = law == "discrete Laplace"
     distance = dp.l1_distance(T=dp.i64) if laplace else dp.l2_distance(T=dp.f64)
