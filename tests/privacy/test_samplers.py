@@ -15,8 +15,10 @@ from flint import arb, ctx
 from scipy.stats import chi2
 
 from hdmm.errors import BudgetError, FaultError
-from hdmm.privacy import samplers, stream
-from hdmm.privacy.samplers import SCALE_LIMIT, Table, Uniform, discrete_laplace, rounded_gaussian
+from hdmm.privacy import gaussian, laplace, samplers, stream
+from hdmm.privacy import table as laws
+from hdmm.privacy.samplers import SCALE_LIMIT, discrete_laplace, rounded_gaussian
+from hdmm.privacy.table import Table, Uniform
 from tests.audit.forks import after_forks, cloned
 from tests.audit.laws import gaussian_cdf, gaussian_moments, laplace_cdf, laplace_moments
 from tests.audit.statistics import LEVEL, chi_square_chance, moment_deviations
@@ -69,7 +71,7 @@ def test_forked_processes_have_streams_of_their_own():
 
 def tails(scale):
     """Return the tables of a Laplace law, each with its exact tail, written as a sum, in mpmath."""
-    tables = samplers._laplace_tables(scale)
+    tables = laplace.laplace_tables(scale)
     decay = mpmath.mpf(scale.denominator) / scale.numerator
     p = mpmath.exp(-decay)
     yield tables.nonzero, lambda i: 2 * p / (1 + p) if i == 1 else mpmath.mpf(0)
@@ -88,7 +90,7 @@ def test_laplace_floors_are_exact(scale):
 
 
 def test_normal_floors_are_exact():
-    floors = samplers._normal_cells().floors[::-1].tolist()
+    floors = gaussian.normal_cells().floors[::-1].tolist()
     with mpmath.workdps(120):
         expected = [
             mpmath.floor(mpmath.erfc(mpmath.mpf(i + 1) / 64 / mpmath.sqrt(2)) * 2**64) for i in range(len(floors))
@@ -97,7 +99,7 @@ def test_normal_floors_are_exact():
 
 
 @pytest.mark.parametrize(
-    "table", [samplers._normal_cells, *(lambda s=s: samplers._laplace_tables(s).digits[0] for s in SCALES)]
+    "table", [gaussian.normal_cells, *(lambda s=s: laplace.laplace_tables(s).digits[0] for s in SCALES)]
 )
 def test_the_guide_decides_only_what_every_continuation_decides(table):
     table = table()
@@ -112,11 +114,11 @@ def test_the_guide_decides_only_what_every_continuation_decides(table):
 
 def test_a_word_on_a_floor_is_settled_by_more_bits(monkeypatch):
     """The word floor(tail·2**64) continued by the lowest and by the highest bits falls on both sides of the tail."""
-    table = samplers._normal_cells()
+    table = gaussian.normal_cells()
     for i in (1, 100, 500):
         word = int(table.floors[-i])
         for more, outcome in ((bytes(8), i), (b"\xff" * 8, i - 1)):
-            monkeypatch.setattr(samplers, "random_bytes", lambda count, more=more: more)
+            monkeypatch.setattr(laws, "random_bytes", lambda count, more=more: more)
             assert table._settle(Uniform(word, 64)) == outcome
 
 
@@ -142,7 +144,7 @@ def corners(count):
 @pytest.mark.parametrize("factor", [0, 1, 2**32 - 1, 2**32, 2**63, 0xDEADBEEFCAFEBABE, 2**64 - 1])
 def test_high_product_is_exact(factor):
     words = corners(1000)
-    assert samplers._high_product(words, factor).tolist() == [w * factor >> 64 for w in words.tolist()]
+    assert gaussian._high_product(words, factor).tolist() == [w * factor >> 64 for w in words.tolist()]
 
 
 SIGMA_ZOO = [*SCALES, Fraction(1, 1000), Fraction(1, 10**40), Fraction(2**45 - 1, 3), Fraction(2**46 - 1, 2)]
@@ -151,7 +153,7 @@ SIGMA_ZOO = [*SCALES, Fraction(1, 1000), Fraction(1, 10**40), Fraction(2**45 - 1
 @pytest.mark.parametrize("sigma", SIGMA_ZOO, ids=str)
 def test_rounding_that_is_certain_is_right_at_both_ends(sigma):
     positions = corners(20_000)
-    value, certain = samplers._round(sigma, positions)
+    value, certain = gaussian._round(sigma, positions)
     assert certain.mean() > 1 - 2e-3
     for position, k in zip(positions[certain].tolist(), value[certain].tolist(), strict=True):
         assert (sigma * position / 2**60 + 1) // 2 == k
@@ -161,9 +163,9 @@ def test_rounding_that_is_certain_is_right_at_both_ends(sigma):
 @pytest.mark.parametrize("sigma", SIGMA_ZOO, ids=str)
 def test_the_slow_rounding_agrees_where_the_fast_one_is_certain(sigma):
     positions = stream.random_words(300)
-    value, certain = samplers._round(sigma, positions)
+    value, certain = gaussian._round(sigma, positions)
     for position, k in zip(positions[certain].tolist(), value[certain].tolist(), strict=True):
-        assert samplers._rounded(sigma, position >> 55, Uniform(position % 2**55, 55)) == k
+        assert gaussian._rounded(sigma, position >> 55, Uniform(position % 2**55, 55)) == k
 
 
 def test_fast_acceptance_is_never_wrong():
@@ -177,7 +179,7 @@ def test_fast_acceptance_is_never_wrong():
         decided = 0
         for offset in [0, 1, *(s * 2**e for e in range(1, 24, 2) for s in (-1, 1))]:
             test = np.array([min(max(int(b) + offset, 0), 2**32 - 1) for b in bound], dtype=np.uint32)
-            accepted, rejected = samplers._accept(cell, place, test)
+            accepted, rejected = gaussian._accept(cell, place, test)
             assert not np.any(accepted & rejected)
             for i in np.flatnonzero(accepted):
                 assert test[i] + 1 < bound[i] - 2.0**-18  # the place's own width moves the bound by less than this
@@ -194,25 +196,25 @@ def test_the_slow_acceptance_agrees_where_the_fast_one_is_certain():
         (stream.random_words(2000) >> np.uint64(32)).astype(np.uint32),
     )
     test[:1000] |= np.uint32(0xF8000000)  # near the bound
-    accepted, rejected = samplers._accept(cell, place, test)
+    accepted, rejected = gaussian._accept(cell, place, test)
     assert accepted.any()
     assert rejected.any()
     for i in np.flatnonzero(accepted | rejected):
-        slow = samplers._accepted(int(cell[i]), Uniform(int(place[i]), 55), Uniform(int(test[i]), 32))
+        slow = gaussian._accepted(int(cell[i]), Uniform(int(place[i]), 55), Uniform(int(test[i]), 32))
         assert slow == accepted[i]
 
 
 @pytest.mark.parametrize("test", [0.93, 0.95])  # on both sides of exp(-t) at the middle of the cell, 0.94
 @pytest.mark.parametrize(("more", "accepted"), [(bytes(8), True), (b"\xff" * 8, False)], ids=["low", "high"])
 def test_a_place_that_is_not_known_is_drawn_before_it_decides(test, more, accepted, monkeypatch):
-    monkeypatch.setattr(samplers, "random_bytes", lambda count: more)
-    assert samplers._accepted(511, Uniform(0, 0), Uniform(int(test * 2**16), 16)) == accepted
+    monkeypatch.setattr(laws, "random_bytes", lambda count: more)
+    assert gaussian._accepted(511, Uniform(0, 0), Uniform(int(test * 2**16), 16)) == accepted
 
 
 def test_few_values_need_the_slow_path(monkeypatch):
     slow = []
-    finish = samplers._finish
-    monkeypatch.setattr(samplers, "_finish", lambda *given: slow.append(1) or finish(*given))
+    finish = gaussian._finish
+    monkeypatch.setattr(gaussian, "_finish", lambda *given: slow.append(1) or finish(*given))
     rounded_gaussian(Fraction(SCALE_LIMIT), DRAWS)
     assert 0 < len(slow) < 1e-4 * DRAWS + 40  # 3·2**-15 of them at the largest sigma: 46 on average
 
@@ -267,7 +269,7 @@ def slope(count=8_000_000):
 def test_places_in_a_cell_lean_towards_zero(monkeypatch):
     assert abs(slope()) < SIGMAS
     everything = lambda cell, place, test: (np.ones(cell.size, dtype=bool), np.zeros(cell.size, dtype=bool))  # noqa: E731
-    monkeypatch.setattr(samplers, "_accept", everything)
+    monkeypatch.setattr(gaussian, "_accept", everything)
     assert slope() > SIGMAS
 
 
@@ -288,13 +290,13 @@ def widths(monkeypatch):
     """Let tables look at this many bits before they go to the slow path."""
 
     def look_at(coarse, fine):
-        monkeypatch.setattr(samplers, "_COARSE", coarse)
-        monkeypatch.setattr(samplers, "_FINE", fine)
+        monkeypatch.setattr(laws, "_COARSE", coarse)
+        monkeypatch.setattr(laws, "_FINE", fine)
         forget()
 
     def forget():
-        samplers._laplace_tables.cache_clear()
-        samplers._normal_cells.cache_clear()
+        laplace.laplace_tables.cache_clear()
+        gaussian.normal_cells.cache_clear()
 
     yield look_at
     monkeypatch.undo()
@@ -315,7 +317,7 @@ def test_the_slow_path_has_the_law_of_the_laplace(scale, bits, draws, fault, wid
 @pytest.mark.parametrize("sigma", [Fraction(7, 2), Fraction(SCALE_LIMIT)], ids=str)
 def test_the_slow_path_has_the_law_of_the_gaussian(sigma, widths, monkeypatch):
     widths(0, 0)
-    monkeypatch.setattr(samplers, "_MARGIN", 2.0)
+    monkeypatch.setattr(gaussian, "_MARGIN", 2.0)
     values = rounded_gaussian(sigma, 10_000)
     assert chi_square_chance(values, gaussian_cdf(sigma), sigma, 20) > LEVEL
     assert chi_square_chance(values, gaussian_cdf(sigma / Fraction(0.9)), sigma, 20) < LEVEL
@@ -325,7 +327,7 @@ def test_a_normal_beyond_the_fast_cells_is_finished_exactly(monkeypatch):
     """A uniform just below erfc(9/√2) gives |N| just above 9, and rounding finds it."""
     with ctx.workprec(300):
         word = int(((arb(9) / arb(2).sqrt()).erfc() * 2**128).floor().unique_fmpz())
-    table = samplers._normal_cells()
+    table = gaussian.normal_cells()
     assert table._settle(Uniform(word - 1, 128)) == 9 * 64
     assert table._settle(Uniform(word + 1, 128)) == 9 * 64 - 1
     monkeypatch.setattr(Table, "draw", lambda self, count: np.full(count, 9 * 64))
@@ -370,16 +372,16 @@ def test_working_memory_is_bounded(sampler):
 
 
 def test_a_stuck_source_is_a_fault(monkeypatch):
-    monkeypatch.setattr(samplers, "random_bytes", bytes)
+    monkeypatch.setattr(laws, "random_bytes", bytes)
     with pytest.raises(FaultError, match="random numbers"):
-        samplers._normal_cells()._settle(Uniform(0, 64))
+        gaussian.normal_cells()._settle(Uniform(0, 64))
 
 
 def test_a_place_that_is_never_accepted_is_a_fault(monkeypatch):
-    monkeypatch.setattr(samplers, "_accepted", lambda *given: False)
+    monkeypatch.setattr(gaussian, "_accepted", lambda *given: False)
     with pytest.raises(FaultError, match="random numbers"):
-        samplers._finish(Fraction(1), 3, Uniform(0, 0), Uniform(0, 0))
+        gaussian._finish(Fraction(1), 3, Uniform(0, 0), Uniform(0, 0))
     nothing = lambda cell, place, test: (np.zeros(cell.size, dtype=bool), np.ones(cell.size, dtype=bool))  # noqa: E731
-    monkeypatch.setattr(samplers, "_accept", nothing)
+    monkeypatch.setattr(gaussian, "_accept", nothing)
     with pytest.raises(FaultError, match="random numbers"):
         rounded_gaussian(Fraction(1), 10)
