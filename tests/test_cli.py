@@ -367,7 +367,8 @@ def test_a_product_of_more_cells_than_any_memory_is_refused(run, workplace: Path
     schema = "".join(f"  {name}: {{min: 0, max: 9}}\n" for name in names)
     product = ", ".join(f"{name}: identity" for name in names)
     (workplace / "spec.yaml").write_text(f"schema:\n{schema}workload:\n  - {{name: all, product: {{{product}}}}}\n")
-    refused(run, workplace, ["plan", "spec.yaml"], "ask for products of fewer attributes, or declare coarser domains")
+    remedy = "ask for products of fewer attributes, declare coarser domains, or allow more memory (--memory)"
+    refused(run, workplace, ["plan", "spec.yaml"], remedy)
 
 
 def test_small_products_over_a_domain_of_many_cells_are_planned(run, workplace: Path) -> None:
@@ -422,7 +423,7 @@ FAULTS = {
     "while records are read": (Listed, "encode"),
     "while records are counted": (measure, "count"),
     "while noise is added": (measure, "discrete_laplace"),
-    "while tables are made": (hdmm.Release, "table"),
+    "while tables are made": (hdmm.Release, "rows"),
     "anywhere": (cli, "release"),
 }
 

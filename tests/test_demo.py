@@ -7,8 +7,8 @@ from hdmm import demo
 
 
 @contextmanager
-def no_bar(text: str):
-    yield lambda fraction: None
+def no_bars():
+    yield lambda stage, fraction: None
 
 
 def test_it_tells_the_error_and_what_it_keeps_reads_back(tmp_path, monkeypatch):
@@ -16,7 +16,7 @@ def test_it_tells_the_error_and_what_it_keeps_reads_back(tmp_path, monkeypatch):
     monkeypatch.setattr(demo.write_people, "__defaults__", (2000,))
     lines: list[str] = []
     kept = tmp_path / "kept"
-    demo.run(hdmm.Budget(epsilon="1"), kept, lines.append, lambda progress: None, no_bar)
+    demo.run(hdmm.Budget(epsilon="1"), kept, lines.append, lambda progress: None, no_bars)
     told = "\n".join(lines)
     assert "predicted RMSE" in told
     assert "observed" in told

@@ -50,7 +50,8 @@ def test_a_scale_that_is_a_trillionth_too_small_is_seen():
         return replace(noise, scales=tuple(scale * (1 - Fraction(1, 10**12)) for scale in noise.scales))
 
     with mock.patch("hdmm._plan.plan.calibrate", short):
-        found = replay(plans.plan(baselines.Plain(), "laplace"), np.random.default_rng(1))
+        anew = replace(plans.plan(baselines.Plain(), "laplace"))  # which has calibrated nothing yet
+        found = replay(anew, np.random.default_rng(1))
     assert found.spent > 1
     assert wrong(found)
 

@@ -218,7 +218,7 @@ def test_coarse_intervals_are_not_lost_to_rounding(operator, epsilon, people, mo
     workload = hdmm.Workload(schema).add("t", a=hdmm.Identity(), b=hdmm.Custom([[0.1, 0.1, 0], [1, 0, 0], [0, 1, 0]]))
     plan = hdmm.select(workload, operators=[getattr(hdmm.baselines, operator)()])
     counts = np.arange(15) * people + 7
-    monkeypatch.setattr(measuring, "count", lambda source, schema, tables, **options: [counts] * len(tables))
+    monkeypatch.setattr(measuring, "count", lambda source, schema, tables, **options: [counts.copy() for _ in tables])
     encoded = workload.encoded
     true = encoded.of(encoded.products[0]).apply(counts)
     tables = [

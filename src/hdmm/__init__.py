@@ -18,7 +18,7 @@ from hdmm.errors import HdmmError
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.ledger import Ledger
 from hdmm.privacy.unit import Unit
-from hdmm.publish import release
+from hdmm.publish import Table, release
 from hdmm.schema import Bins, Boolean, Integers, Listed, Merged, Schema
 from hdmm.workload import (
     AllRange,
@@ -63,6 +63,7 @@ __all__ = [
     "Release",
     "Schema",
     "Spec",
+    "Table",
     "Target",
     "Total",
     "Unit",

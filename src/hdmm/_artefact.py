@@ -108,9 +108,14 @@ def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
 def encode_array(array: NDArray[Any]) -> bytes:
     """Integers, or floating-point numbers, in npy form."""
     buffer = io.BytesIO()
-    kind = "<f8" if array.dtype.kind == "f" else "<i8"
-    np.lib.format.write_array(buffer, np.ascontiguousarray(array, kind), version=(1, 0), allow_pickle=False)
+    write_array(buffer, array)
     return buffer.getvalue()
+
+
+def write_array(file: io.BufferedIOBase, array: NDArray[Any]) -> None:
+    """Write integers, or floating-point numbers, in npy form, some at a time."""
+    kind = "<f8" if array.dtype.kind == "f" else "<i8"
+    np.lib.format.write_array(file, np.ascontiguousarray(array, kind), version=(1, 0), allow_pickle=False)
 
 
 def decode_array(data: bytes, name: str) -> Integers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import final
 
 import numpy as np
@@ -34,11 +35,14 @@ class Accuracy:
     stderr: Array
     margin: Array
 
-    def spread(self, values: Array) -> Array:
-        """One value per combination of types, as one value per answer."""
-        if not self.types:
-            return values.reshape(1)
-        spread: Array = values[np.ix_(*[types.labels for types in self.types])].reshape(-1)
+    def spread(self, values: Array, start: int = 0, stop: int | None = None) -> Array:
+        """One value per combination of types, as one value per answer, for the answers from start to before stop."""
+        shape = [len(types.labels) for types in self.types]
+        stop = prod(shape) if stop is None else stop
+        if values.size == 1:
+            return np.full(stop - start, values.item())
+        places = np.unravel_index(np.arange(start, stop), shape)
+        spread: Array = values[tuple(types.labels[place] for types, place in zip(self.types, places, strict=True))]
         return spread
 
 

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hdmm import Budget, Ledger, Plan, Progress, Spec, Unit, __version__, release, select
+from hdmm import Budget, Ledger, Plan, Progress, Spec, Table, Unit, __version__, release, select
 from hdmm.errors import HdmmError, InputError
+from hdmm.memory import allowed
 from hdmm.privacy.budget import decimal_text
 from hdmm.texttable import bytes_text, count_text, text_table
 
@@ -159,7 +160,13 @@ def show(
 @app.command(name="release")
 def release_command(
     plan: Annotated[Path, typer.Argument(help="A plan file.")],
-    data: Annotated[Path, typer.Argument(help="A CSV file whose header names the attributes of the schema.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="CSV files whose header names the attributes, or Parquet files, or a pattern such as 'people-*.csv'; "
+            "with --table a DuckDB or SQLite file, or postgresql://user@host/database."
+        ),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="A directory that does not exist yet.")],
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -177,10 +184,22 @@ def release_command(
     format: Annotated[Literal["parquet", "csv"], typer.Option(help="The format of the tables.")] = "parquet",
     delimiter: Annotated[
         str | None,
-        typer.Option(help="What separates the fields, such as ';'; by default a comma, in .tsv files a tab."),
+        typer.Option(
+            help="What separates the fields of a text file, such as ';'; by default a comma, in .tsv files a tab."
+        ),
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="The table or view of a database that holds the records.")] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="How much memory may be used, such as 8GB; by default half of the machine's."),
     ] = None,
 ) -> None:
-    """Measure the data once, with noise, and write every table with its margins of error."""
+    """Measure the data once, with noise, and write every table with its margins of error.
+
+    hdmm release people.plan people.csv --epsilon 1 --ledger budget.db -o out
+
+    hdmm release people.plan people.duckdb --table people --epsilon 1 --ledger budget.db -o out
+    """
     if (ledger is None) != no_ledger:
         raise InputError(
             "--ledger: give the ledger that is charged, or say --no-ledger and account for the budget yourself"
@@ -189,19 +208,21 @@ def release_command(
     if id is not None and no_ledger:
         raise InputError(f"--id {id!r}: names a release in a ledger; give --ledger")
     budget = _budget(epsilon, delta, rho)
-    loaded = Plan.load(plan)
+    with allowed(memory):
+        loaded = Plan.load(plan)
     name = None if no_ledger else id or _id(output)
     known = output.exists()
-    with _bar("counting records") as advance:
+    with _bars() as advance:
         release(
             loaded,
-            data,
+            data if table is None else _table(data, table),
             budget,
             ledger=ledger,
             id=name,
             out=output,
             format=format,
             delimiter=delimiter,
+            memory=memory,
             on_progress=advance,
         )
     if known:
@@ -267,7 +288,7 @@ def demo(
     from hdmm.demo import run
 
     with _search() as tell:
-        run(Budget(epsilon), keep, typer.echo, tell, _bar)
+        run(Budget(epsilon), keep, typer.echo, tell, _bars)
 
 
 @app.command()
@@ -311,6 +332,7 @@ def _check_workloads() -> None:
 def _check_cells(cells: Iterable[Cell]) -> bool:
     """Print cells as they come; whether all of them agree."""
     count = agree = off = 0
+    rounding: list[float] = []
     for cell in cells:
         if not count:
             typer.echo(f"{'table':<16} {'workload':<36} {'column':<10} {'ours':>16} {'paper':>16}  note")
@@ -318,7 +340,11 @@ def _check_cells(cells: Iterable[Cell]) -> bool:
         place = f"{cell.table:<16} {cell.workload:<36} {cell.column:<10}"
         typer.echo(f"{place} {cell.ours:>16,.2f} {cell.paper:>16,.2f}  {cell.note}{mark}")
         count, agree, off = count + 1, agree + cell.agrees, off + cell.known_to_be_off
-    typer.echo(f"\n{agree - off} of {count} cells are as printed or better; {off} of the paper's are known to be off\n")
+        rounding += [] if cell.rounding is None else [cell.rounding]
+    typer.echo(f"\n{agree - off} of {count} cells are as printed or better; {off} of the paper's are known to be off")
+    if rounding:
+        typer.echo(f"rounded to integers, as they are measured, {len(rounding)} cells lose at most {max(rounding):.1e}")
+    typer.echo("")
     return agree == count
 
 
@@ -353,6 +379,12 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
     if epsilon is None and rho is None:
         raise InputError("--epsilon: give a budget, for example --epsilon 1, or with Gaussian noise --rho 0.5")
     return Budget(epsilon, delta, rho)
+
+
+def _table(data: list[str], name: str) -> Table:
+    if len(data) != 1:
+        raise InputError(f"--table {name}: goes with one database; give one")
+    return Table(data[0], name)
 
 
 def _id(output: Path) -> str:
@@ -416,13 +448,19 @@ def _ratio(progress: Progress) -> str:
 
 
 @contextmanager
-def _bar(text: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar on the terminal; nothing in a log."""
+def _bars() -> Iterator[Callable[[str, float], None]]:
+    """A progress bar for each stage on the terminal; nothing in a log."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn(text), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(text, total=1.0)
-        yield lambda fraction: bar.update(task, completed=fraction)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(stage: str, fraction: float) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=1.0)
+            bars.update(tasks[stage], completed=fraction)
+
+        yield advance

@@ -24,7 +24,7 @@ from hdmm.workload.spec import Spec
 
 PEOPLE = 100_000
 
-Bar: TypeAlias = Callable[[str], AbstractContextManager[Callable[[float], None]]]
+Bars: TypeAlias = Callable[[], AbstractContextManager[Callable[[str, float], None]]]
 
 _SHOWN = "income of adults"
 _RACES = ("White", "Black", "Native", "Asian", "Pacific", "Other race", "Two or more")
@@ -77,17 +77,17 @@ def run(
     keep: Path | None,
     tell: Callable[[str], None],
     on_candidate: Callable[[Progress], None],
-    bar: Bar,
+    bars: Bars,
 ) -> None:
     """Go the whole way once: people, plan, predicted error, release, a table, and a comparison with the truth."""
     if keep is not None:
         check_new(keep)
         keep.mkdir()
-        _run(budget, keep, tell, on_candidate, bar)
+        _run(budget, keep, tell, on_candidate, bars)
         tell(f"\nkept in {keep}: people.csv, spec.yaml, people.plan and release/")
         return
     with TemporaryDirectory(prefix="hdmm-demo-") as directory:
-        _run(budget, Path(directory), tell, on_candidate, bar)
+        _run(budget, Path(directory), tell, on_candidate, bars)
 
 
 def _run(
@@ -95,7 +95,7 @@ def _run(
     directory: Path,
     tell: Callable[[str], None],
     on_candidate: Callable[[Progress], None],
-    bar: Bar,
+    bars: Bars,
 ) -> None:
     workload = demo_workload()
     people = directory / "people.csv"
@@ -110,7 +110,7 @@ def _run(
     plan.save(directory / "people.plan")
     tell("\n3. The error to expect, before anything is spent:\n")
     tell(plan.describe(budget))
-    with bar("counting records") as advance:
+    with bars() as advance:
         made = release(plan, people, budget, ledger=None, out=directory / "release", on_progress=advance)
     truth = _truth(people, workload)
     tell(f"\n4. Released, spending {budget}. The table {_SHOWN!r}, with 95% intervals,")

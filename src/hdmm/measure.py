@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from hdmm._plan import Plan
 from hdmm.data import CAP, Source, count
 from hdmm.errors import BudgetError, NotSupportedError, TooLargeError
-from hdmm.matrix import Dense, Identity, Total
+from hdmm.matrix.exact import LOW, exact_apply
 from hdmm.privacy.calibrate import Calibration, NoiseKind
 from hdmm.privacy.samplers import discrete_laplace, rounded_gaussian
 from hdmm.strategy import Block
@@ -24,10 +25,8 @@ from hdmm.strategy.block import REACH
 
 Answers = NDArray[Any]
 
-_BITS = {"f": 53, "i": 62}
-"""Bits within which numbers are exact: as floats, with which matrices multiply fast, and as integers."""
-_FEWEST = 4
-"""Bits of a count that are worth a product of its own."""
+_FEW = 1 << 14
+"""Up to so many answers beyond 64 bits are Python's integers until noise is added; more would take too long."""
 
 
 def check_measurable(plan: Plan) -> None:
@@ -39,53 +38,86 @@ def check_measurable(plan: Plan) -> None:
 
 
 def measure(
-    plan: Plan, source: Source, noise: Calibration, *, on_progress: Callable[[float], None] | None = None
+    plan: Plan, source: Source, noise: Calibration, *, on_progress: Callable[[str, float], None] | None = None
 ) -> list[Answers]:
-    """Count the records for each block and answer its queries with noise."""
+    """Count the records for each block and answer its queries with noise.
+
+    ``on_progress`` is told the share that is done of "counting records", then of "adding noise".
+    """
     check_measurable(plan)
     blocks = plan.strategy.blocks
     names = plan.workload.schema.names
     tables = [tuple(names[axis] for axis in block.axes) for block in blocks]
     distinct = list(dict.fromkeys(tables))
-    counts = count(source, plan.workload.schema, distinct, unit=plan.unit, cap=CAP, on_progress=on_progress)
+    counting = None if on_progress is None else partial(on_progress, "counting records")
+    counts = count(source, plan.workload.schema, distinct, unit=plan.unit, cap=CAP, on_progress=counting)
     found = dict(zip(distinct, counts, strict=True))
-    return [
-        add_noise(exact_answers(block, found[table]), noise.kind, scale)
-        for block, table, scale in zip(blocks, tables, noise.scales, strict=True)
-    ]
+    del counts
+    last = {table: index for index, table in enumerate(tables)}
+    noisy: list[Answers] = []
+    done, total = 0, sum(block.queries for block in blocks)
+
+    def advance(part: float) -> None:
+        if on_progress is not None:
+            on_progress("adding noise", (done + part * block.queries) / total)
+
+    for index, (block, table, scale) in enumerate(zip(blocks, tables, noise.scales, strict=True)):
+        spare = last[table] == index
+        own = found.pop(table) if spare else found[table]
+        noisy.append(noisy_answers(block, own, noise.kind, scale, spare=spare, on_progress=advance))
+        del own
+        done += block.queries
+    return noisy
 
 
 def exact_answers(block: Block, counts: NDArray[np.int64]) -> Answers:
     """The block's queries on its counts, without rounding or overflow: as Python's integers where 64 bits are too few.
 
-    Counts are at most 2^40. So few of their bits are taken at a time that no query can add up to more than is exact:
-    2^53 in floating point, for factors that are written out, else 2^62. Whether the higher bits are there at all is all
-    that depends on the counts, and changes nothing but the time.
+    Counts are at most 2^40.
     """
+    _check_exact(block)
+
+    def whole(high: Answers | None, low: Answers) -> Answers:
+        return low if high is None else high.astype(object) * (1 << LOW) + low
+
+    return exact_apply(block.matrix, block.reach, counts, whole, np.dtype(object if block.wide else np.int64))
+
+
+def noisy_answers(
+    block: Block,
+    counts: NDArray[np.int64],
+    kind: NoiseKind,
+    scale: Fraction,
+    *,
+    spare: bool,
+    on_progress: Callable[[float], None] | None = None,
+) -> Answers:
+    """Noise on a block's exact answers, a piece at a time: in the memory of the counts, where they can be spared.
+
+    Where answers may need more than 64 bits the noisy sums are rounded to floats, which looks at the sums only: they
+    are the same whether they came in one part or in two.
+    """
+    if block.wide and block.queries <= _FEW:
+        return add_noise(exact_answers(block, counts), kind, scale)
+    _check_exact(block)
+
+    def noisy(high: Answers | None, low: Answers) -> Answers:
+        sums = add_noise(low, kind, scale)
+        if high is None:
+            return sums
+        rounded: Answers = (high + (sums >> LOW)) * 2.0**LOW + (sums & ((1 << LOW) - 1))
+        return rounded
+
+    dtype = np.dtype(float if block.wide else np.int64)
+    spare = spare and counts.flags.c_contiguous and counts.flags.writeable
+    return exact_apply(block.matrix, block.reach, counts, noisy, dtype, overwrite=spare, on_progress=on_progress)
+
+
+def _check_exact(block: Block) -> None:
     if block.reach > REACH:
         raise TooLargeError("a query adds up too many cells to be answered exactly; ask for smaller products")
     if not block.integral:
         raise NotSupportedError("a block's answers are not integers")
-    dtype = np.dtype(float if _multiplied(block) else np.int64)
-    bits = _BITS[dtype.kind] - block.reach.bit_length()
-    matrix, kind = block.matrix, np.dtype(object if block.wide else np.int64)
-    if int(counts.max(initial=0)) >> bits == 0:
-        answers: Answers = matrix.apply(counts.astype(dtype, copy=False)).astype(np.int64, copy=False)
-        return answers.astype(kind, copy=False)
-    total: Answers = np.zeros(block.queries, kind)
-    for shift in range(0, int(counts.max()).bit_length(), bits):
-        part = matrix.apply((counts >> shift & ((1 << bits) - 1)).astype(dtype, copy=False))
-        total += part.astype(np.int64, copy=False).astype(kind, copy=False) * (1 << shift)
-    return total
-
-
-def _multiplied(block: Block) -> bool:
-    """Whether the answers are plain sums of products, all of which floats hold exactly if they hold the largest.
-
-    Others, such as ranges, are differences of running sums, which may be larger than any answer.
-    """
-    plain = block.condition is None and all(isinstance(factor, (Dense, Identity, Total)) for factor in block.factors)
-    return plain and block.reach.bit_length() <= _BITS["f"] - _FEWEST
 
 
 def add_noise(answers: Answers, kind: NoiseKind, scale: Fraction) -> Answers:

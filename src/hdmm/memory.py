@@ -1,33 +1,90 @@
-"""How much memory a release needs, from public shapes alone, before anything large is allocated."""
+"""How much memory a release needs, from public shapes alone, before anything large is allocated.
+
+What is estimated follows the code: counting, then measuring block by block, in place of the counts where it can be, and
+then reconstructing beside the noisy answers. A single work array that would take more than half of the memory is in a
+temporary file instead (:mod:`hdmm.matrix.workspace`).
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import singledispatch
 from math import prod
+from typing import final
 
-from hdmm.errors import TooLargeError
-from hdmm.matrix import DENSE_LIMIT
-from hdmm.strategy import Strategy
+from hdmm.errors import InputError, TooLargeError
+from hdmm.matrix import DENSE_LIMIT, Identity, Matrix, Total
+from hdmm.matrix.exact import slab_size
+from hdmm.matrix.kronecker import PIECE, Step, work_size
+from hdmm.matrix.subsets import Axes, subsets
+from hdmm.matrix.threads import MOST
+from hdmm.matrix.workspace import limited, memory_limit, on_disk
+from hdmm.strategy import Block, KronStrategy, MarginalStrategy, Strategy, UnionStrategy
 from hdmm.texttable import bytes_text, count_text
-from hdmm.workload import Encoded
+from hdmm.workload import Encoded, EncodedProduct
 
-_PER_CELL = 8 * 4
-"""Counts, their copy per thread, exact answers and estimate."""
+_NUMBER = 8
+_COUNTED = 2
+"""Counts are there twice for a moment: as they were counted, and up to the cap."""
+_SLABS = 8
+"""Arrays of a slab's size while its exact answers are put together."""
+_PIECES = 16
+"""Arrays of a piece's size in every thread."""
+_TABLES = 3
+"""Arrays of a marginal's size while it is put together from its parts."""
+_LARGEST_COUNT = 1 << 40
 _PER_ANSWER = 8 * 8
 """Answer, standard error, both ends of the interval, labels and their copy in a table."""
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+@final
+@dataclass(frozen=True)
+class Need:
+    """Bytes of memory at most, and of temporary files."""
+
+    memory: int
+    disk: int
+
+
+def memory_size(given: str | int) -> int:
+    """A number of bytes, from text such as "8GB" or "500 MiB"."""
+    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+        return given
+    found = _SIZE.fullmatch(given) if isinstance(given, str) else None
+    if found is None or Fraction(found[1]) == 0:
+        raise InputError(f'memory={given!r}: expected a size, for example memory="8GB" or memory="500MB"')
+    return int(Fraction(found[1]) * (1024 if found[3] else 1000) ** _UNITS[found[2].lower()])
+
+
+@contextmanager
+def allowed(given: str | int | None) -> Iterator[None]:
+    """Within it, so much memory may be used; None leaves it as it is, by default half of the machine's."""
+    with limited(None if given is None else memory_size(given)):
+        yield
 
 
 def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None) -> None:
     """Refuse a strategy whose tables, or a workload whose answers, would not fit: by default half of the memory."""
-    limit = limit if limit is not None else physical_memory() // 2
-    cells = sum(block.cells + block.queries for block in strategy.blocks)
-    if cells * _PER_CELL > limit:
-        largest = max(strategy.blocks, key=lambda block: block.cells)
-        raise TooLargeError(
-            f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
-            f"({bytes_text(cells * _PER_CELL)} in all); the limit is {bytes_text(limit)}, about "
-            f"{count_text(limit // _PER_CELL)} cells: ask for products of fewer attributes, or declare coarser domains"
-        )
+    limit = limit if limit is not None else memory_limit()
+    if not _surely_fits(strategy.blocks, limit):
+        need = needed(strategy, workload, limit)
+        if need.memory > limit:
+            largest = max(strategy.blocks, key=lambda block: block.cells)
+            fits = limit * sum(block.cells for block in strategy.blocks) // need.memory
+            raise TooLargeError(
+                f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
+                f"({bytes_text(need.memory)} in all); the limit is {bytes_text(limit)}, about {count_text(fits)} "
+                "cells: ask for products of fewer attributes, declare coarser domains, or allow more memory (--memory)"
+            )
     for product in workload.products:
         own = prod(workload.sizes[axis] for axis in product.axes)
         if product.condition is not None and own > DENSE_LIMIT:
@@ -43,9 +100,123 @@ def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None
         )
 
 
-def physical_memory() -> int:
-    """The machine's memory in bytes, 8 GiB where it cannot be asked."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 8 << 30
+def check_disk(strategy: Strategy, workload: Encoded, limit: int | None = None) -> None:
+    """Refuse a release whose temporary files would not fit."""
+    limit = limit if limit is not None else memory_limit()
+    if _surely_fits(strategy.blocks, limit):
+        return
+    need, place = needed(strategy, workload, limit).disk, tempfile.gettempdir()
+    free = shutil.disk_usage(place).free
+    if need > free:
+        raise TooLargeError(
+            f"work files of {bytes_text(need)} do not fit {place}, where {bytes_text(free)} are free; set TMPDIR to a "
+            "directory with more room, or allow more memory (--memory)"
+        )
+
+
+def needed(strategy: Strategy, workload: Encoded, limit: int) -> Need:
+    """The most that a release has in memory and on disk at any time."""
+    measuring = _measuring(strategy.blocks, limit)
+    kept = sum(_NUMBER * block.queries for block in strategy.blocks)
+    states = list(_state(strategy))
+    answering = max(_answering(strategy, product) for product in workload.products)
+    memory, disk = _placed([*states, answering], limit)
+    pieces = _PIECES * PIECE * _NUMBER * min(os.cpu_count() or 1, MOST)
+    return Need(max(measuring.memory, kept + memory) + pieces, max(measuring.disk, disk))
+
+
+def _surely_fits(blocks: Sequence[Block], limit: int) -> bool:
+    """A quick answer for strategies of very many blocks: all there ever is of a block is far less than this."""
+    return sum(prod(1 + max(factor.shape) for factor in block.factors) for block in blocks) * 16 * _NUMBER <= limit
+
+
+def _measuring(blocks: Sequence[Block], limit: int) -> Need:
+    """Counts give way to noisy answers, block by block."""
+    tables = {block.axes: _NUMBER * block.cells for block in blocks}
+    last = {block.axes: index for index, block in enumerate(blocks)}
+    memory, disk = sum(tables.values()), 0
+    most, most_disk = _COUNTED * memory, 0
+    for index, block in enumerate(blocks):
+        size = _NUMBER * max(work_size(_steps(block.factors)), block.queries)
+        slab = 0 if block.condition is not None else slab_size(block.factors, _LARGEST_COUNT)
+        spare = last[block.axes] == index
+        in_place = spare and size <= tables[block.axes] and block.condition is None
+        own, own_disk = (0, 0) if in_place else _placed([size], limit)
+        extra = _SLABS * _NUMBER * slab if slab > PIECE else 0
+        if block.condition is not None:
+            extra += 2 * tables[block.axes]
+        memory, disk = memory + own, disk + own_disk
+        most, most_disk = max(most, memory + extra), max(most_disk, disk)
+        if spare and not in_place:
+            memory -= tables[block.axes]
+    return Need(most, most_disk)
+
+
+def _placed(sizes: Iterable[int], limit: int) -> tuple[int, int]:
+    """How much of these arrays is in memory, and how much in files."""
+    memory = disk = 0
+    for size in sizes:
+        if on_disk(size, limit):
+            disk += size
+        else:
+            memory += size
+    return memory, disk
+
+
+def _steps(factors: Iterable[Matrix], *, inverse: bool = False) -> list[Step]:
+    """Steps of the factors' shapes, or of their inverses', to be measured only."""
+    return [
+        Step(*(factor.shape[::-1] if inverse else factor.shape), None if isinstance(factor, Identity) else abs)
+        for factor in factors
+    ]
+
+
+@singledispatch
+def _state(strategy: Strategy) -> Sequence[int]:
+    """The arrays that are kept beside the noisy answers, and those that make them, in bytes."""
+    return ()
+
+
+@_state.register
+def _(strategy: KronStrategy) -> Sequence[int]:
+    return [_estimate(strategy.block)]
+
+
+@_state.register
+def _(strategy: UnionStrategy) -> Sequence[int]:
+    return [_estimate(block) for block in strategy.blocks]
+
+
+@_state.register
+def _(strategy: MarginalStrategy) -> Sequence[int]:
+    residuals: set[Axes] = set()
+    for block in strategy.blocks:
+        residuals.update(subsets(block.axes))
+    sums = max(prod(1 + factor.shape[1] for factor in block.factors) for block in strategy.blocks)
+    work = max(_estimate(block) for block in strategy.blocks)
+    return [*(_NUMBER * prod(strategy.sizes[axis] for axis in one) for one in residuals), _NUMBER * sums, work]
+
+
+def _estimate(block: Block) -> int:
+    if all(isinstance(factor, Identity) for factor in block.factors):
+        return 0
+    return _NUMBER * work_size(_steps(block.factors, inverse=True))
+
+
+@singledispatch
+def _answering(strategy: Strategy, product: EncodedProduct) -> int:
+    """What answering a product takes, its answers included, in bytes."""
+    table = prod(strategy.sizes[axis] for axis in product.axes)
+    return _NUMBER * (_TABLES * table + work_size(_steps(product.factors.values()) or [Step(1, 1, None)]))
+
+
+@_answering.register(KronStrategy)
+@_answering.register(UnionStrategy)
+def _(strategy: KronStrategy | UnionStrategy, product: EncodedProduct) -> int:
+    sizes = [
+        work_size(_steps(product.factors.get(axis) or Total(strategy.sizes[axis]) for axis in block.axes))
+        for block in strategy.blocks
+        if block.axes and set(product.axes) <= set(block.axes)
+    ]
+    conditions = 0 if product.condition is None else 2 * prod(strategy.sizes[axis] for axis in product.axes)
+    return _NUMBER * (max(sizes, default=1) + conditions)

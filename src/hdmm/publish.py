@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, final
 from uuid import uuid4
 
 from hdmm._plan import Plan
 from hdmm._release import Release
-from hdmm.data import Source, open_source
+from hdmm.data import Table, open_source
 from hdmm.errors import ArtefactError, BudgetError, InputError
 from hdmm.files import check_new
 from hdmm.measure import check_measurable, measure
-from hdmm.memory import check_memory
+from hdmm.memory import allowed, check_disk, check_memory
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.ledger import Entry, Ledger
+
+__all__ = ["Table", "release"]
 
 
 @final
@@ -34,7 +37,7 @@ _UNSAID = _Unsaid()
 
 def release(
     plan: Plan,
-    data: str | Path | Source,
+    data: Any,
     budget: Budget,
     *,
     ledger: str | Path | Ledger | _Unsaid | None = _UNSAID,
@@ -42,15 +45,21 @@ def release(
     out: str | Path | None = None,
     format: Literal["parquet", "csv"] = "parquet",
     delimiter: str | None = None,
-    on_progress: Callable[[float], None] | None = None,
+    memory: str | int | None = None,
+    on_progress: Callable[[str, float], None] | None = None,
 ) -> Release:
     """Measure the data once, with noise that gives the budget's privacy, and return consistent answers.
+
+    The data are where they are: the path of CSV or Parquet files, or a list or a pattern of such paths; a DataFrame of
+    pandas, polars or Spark, or a pyarrow.Table; a table of ibis; ``hdmm.Table(database, name)`` in a database.
 
     Everything that can be refused is refused before the data is counted. The ``ledger`` is charged first; None says
     that nobody keeps account of what was spent on these data. ``id`` names the release in the ledger: the same one,
     given again, returns the release that was written to ``out`` and spends nothing. With ``out`` the release is also
     written to a new directory. Fields of a file are separated by commas, or by tabs where its name ends in .tsv or
-    .tab, unless ``delimiter`` says otherwise.
+    .tab, unless ``delimiter`` says otherwise. ``on_progress`` is told the share that is done of "counting records",
+    then of "adding noise", then of "writing tables". ``memory``, such as "8GB", is how much may be used, by default
+    half of the machine's; work arrays too large for it are in temporary files.
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {type(plan).__name__} is not a plan; make one with hdmm.select(workload)")
@@ -66,7 +75,9 @@ def release(
         raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
     noise = plan.calibrate(budget)
     check_measurable(plan)
-    check_memory(plan.strategy, plan.workload.encoded)
+    with allowed(memory):
+        check_memory(plan.strategy, plan.workload.encoded)
+        check_disk(plan.strategy, plan.workload.encoded)
     book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger.open(ledger)
     name = id or uuid4().hex
     digest = _plan_digest(plan)
@@ -82,10 +93,11 @@ def release(
     source.columns_check(plan.workload.schema, plan.workload.schema.names, plan.unit.id)
     if book is not None:
         book.reserve(name, budget, plan.unit, digest)
-    answers = measure(plan, source, noise, on_progress=on_progress)
-    published = Release(plan, budget, tuple(answers))
-    if out is not None:
-        published.save(out, format=format)
+    with allowed(memory):
+        answers = measure(plan, source, noise, on_progress=on_progress)
+        published = Release(plan, budget, tuple(answers))
+        if out is not None:
+            published.save(out, format=format, on_progress=on_progress and partial(on_progress, "writing tables"))
     if book is not None:
         book.publish(name, _digest(digest, published) if out is None else _written_digest(Path(out)))
     return published

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import hdmm
 from hdmm import measure as measuring
-from hdmm.data import Chunk, Records, Source
+from hdmm.data import Chunk, Chunked, Records
 from hdmm.matrix import Norm
 from hdmm.privacy.calibrate import certified_sigma
 from hdmm.schema import Schema
@@ -28,7 +28,7 @@ SOME = 12
 
 
 @dataclass(frozen=True)
-class Held(Source):
+class Held(Chunked):
     """Records in memory: those of one person, and of others with one each."""
 
     person: Rows

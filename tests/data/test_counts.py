@@ -188,7 +188,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="this is a directory; give the path of one CSV file"):
+    with pytest.raises(DataError, match="this is a directory; give the path of a file, or a pattern"):
         open_source(tmp_path)
 
 
@@ -211,7 +211,7 @@ def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, monkeypatch: pyte
 
 
 def test_something_that_is_no_path_is_refused() -> None:
-    with pytest.raises(DataError, match="dict is not supported; give the path of a CSV file"):
+    with pytest.raises(DataError, match="dict is not supported; give the path of CSV or Parquet files"):
         open_source({"sex": ["F"]})  # type: ignore[arg-type]
 
 
@@ -285,5 +285,5 @@ def test_a_delimiter_is_for_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"sex;age\nF;1\n")
     source = open_source(tmp_path / "a.csv", ";")
     assert count(source, SEX_AND_AGE, [("sex",)])[0].tolist() == [1, 0]
-    with pytest.raises(DataError, match="goes with the path of a file"):
+    with pytest.raises(DataError, match="goes with the path of a text file"):
         open_source(source, ";")

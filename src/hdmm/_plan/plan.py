@@ -125,7 +125,13 @@ class Plan:
         """The noise that the budget asks for on each block."""
         if not isinstance(budget, Budget):
             raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
-        return calibrate(self.strategy.blocks, self.noise, budget, self.change)
+        if budget not in self._calibrations:
+            self._calibrations[budget] = calibrate(self.strategy.blocks, self.noise, budget, self.change)
+        return self._calibrations[budget]
+
+    @cached_property
+    def _calibrations(self) -> dict[Budget, Calibration]:
+        return {}
 
     def rmse(self, budget: Budget) -> float:
         """The predicted root mean squared error over all queries, weights included: what the plan minimises."""

@@ -1,20 +1,22 @@
 """Releases as directories: release.json with checksums, the plan, the measurements, and a file per table.
 
-A release is written beside its final place, made durable, and then renamed: it is there whole or not at all.
+A release is written beside its final place, made durable, and then renamed: it is there whole or not at all. Tables are
+neither made, written nor checked in one piece: only the answers to one product must fit in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fractions import Fraction
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -25,28 +27,22 @@ from hdmm._artefact import (
     decode_array,
     decode_numbers,
     encode,
-    encode_array,
     read,
+    write_array,
 )
 from hdmm._plan.file import parse, plan_bytes
 from hdmm._release.release import Release
+from hdmm._release.stored import HEADER, Stored, check, get, put, sync_file
+from hdmm._release.write import Format, write_table
 from hdmm.errors import ArtefactError, FaultError, InputError
 from hdmm.files import check_new, sync_directory, umask
 from hdmm.privacy.budget import Budget
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _KIND = "release"
 _MANIFEST = "release.json"
 _PLAN = "plan.hdmm"
-
-
-class _Stored(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    path: str
-    bytes: int
-    sha256: str
+_AT_ONCE = 8
+"""Files that are made durable at a time: a disk is much quicker with several than with one after the other."""
 
 
 class _File(BaseModel):
@@ -54,12 +50,12 @@ class _File(BaseModel):
     budget: dict[str, str]
     noise: str
     scales: list[str]
-    plan: _Stored
-    measurements: list[_Stored]
-    tables: dict[str, _Stored]
+    plan: Stored
+    measurements: list[Stored]
+    tables: dict[str, Stored]
 
 
-def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -> None:
+def save(release: Release, directory: Path, format: Format, on_progress: Callable[[float], None] | None = None) -> None:
     """Write a release to a new directory, whole or not at all."""
     if format not in ("parquet", "csv"):
         raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
@@ -71,28 +67,9 @@ def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -
     except OSError as error:
         raise FaultError(f"{directory}: cannot be written: {error.strerror}") from None
     try:
-        (temporary / "tables").mkdir()
-        (temporary / "measurements").mkdir()
-        plan = _put(temporary, _PLAN, plan_bytes(release.plan))
-        measurements = [
-            _put(temporary, f"measurements/{index:03d}.npy", encode_array(answers))
-            for index, answers in enumerate(release.measurements)
-        ]
-        tables = {
-            name: _put(temporary, f"tables/{index:03d}-{_slug(name)}.{format}", _bytes(table, format))
-            for index, (name, table) in enumerate(release.tables(), 1)
-        }
-        noise = release.plan.calibrate(release.budget)
-        budget = {name: str(value) for name, value in vars(release.budget).items() if value is not None}
-        content = _File(
-            budget=budget,
-            noise=noise.kind,
-            scales=[str(scale) for scale in noise.scales],
-            plan=plan,
-            measurements=measurements,
-            tables=tables,
-        )
-        _put(temporary, _MANIFEST, encode(_KIND, content.model_dump()))
+        _fill(temporary, release, format, on_progress)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(sync_file, [path for path in temporary.rglob("*") if path.is_file()]))
         for folder in (temporary / "tables", temporary / "measurements", temporary):
             sync_directory(folder)
         temporary.chmod(0o777 & ~umask())
@@ -100,9 +77,44 @@ def save(release: Release, directory: Path, format: Literal["parquet", "csv"]) -
         with suppress(OSError):
             sync_directory(directory.parent)
     except OSError as error:
-        raise FaultError(f"{directory}: cannot be written: {error.strerror}") from None
+        raise FaultError(f"{directory}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _fill(directory: Path, release: Release, format: Format, on_progress: Callable[[float], None] | None) -> None:
+    """Write all files of a release, the manifest last."""
+    (directory / "tables").mkdir()
+    (directory / "measurements").mkdir()
+    plan = put(directory, _PLAN, lambda file: file.write(plan_bytes(release.plan)))
+    measurements = [
+        put(directory, f"measurements/{index:03d}.npy", partial(write_array, array=array))
+        for index, array in enumerate(release.measurements)
+    ]
+    workload = release.plan.workload
+    written, all_rows = 0, workload.query_count
+
+    def advance(rows: int) -> None:
+        nonlocal written
+        written += rows
+        if on_progress is not None:
+            on_progress(written / all_rows)
+
+    tables = {}
+    for index, product in enumerate(workload.products, 1):
+        write = partial(write_table, rows=release.rows(product.name), format=format, on_rows=advance)
+        tables[product.name] = put(directory, f"tables/{index:03d}-{_slug(product.name)}.{format}", write)
+    noise = release.plan.calibrate(release.budget)
+    budget = {name: str(value) for name, value in vars(release.budget).items() if value is not None}
+    content = _File(
+        budget=budget,
+        noise=noise.kind,
+        scales=[str(scale) for scale in noise.scales],
+        plan=plan,
+        measurements=measurements,
+        tables=tables,
+    )
+    put(directory, _MANIFEST, lambda file: file.write(encode(_KIND, content.model_dump())))
 
 
 def manifest_digest(directory: Path) -> str:
@@ -123,7 +135,7 @@ def load(directory: Path) -> Release:
     except ValidationError as error:
         where = ".".join(str(step) for step in error.errors()[0]["loc"])
         raise ArtefactError(f"{path}: is not a release of this version: {where} is not as expected") from None
-    plan = parse(decode("plan", _get(directory, file.plan), str(directory / _PLAN)), str(directory / _PLAN))
+    plan = parse(decode("plan", get(directory, file.plan), str(directory / _PLAN)), str(directory / _PLAN))
     try:
         budget = Budget(**{name: Fraction(value) for name, value in file.budget.items()})
         noise = plan.calibrate(budget)
@@ -137,50 +149,14 @@ def load(directory: Path) -> Release:
     measurements = []
     for stored, block in zip(file.measurements, blocks, strict=True):
         decode_block = decode_numbers if block.wide else decode_array
-        array = decode_block(_get(directory, stored), f"{directory}: {stored.path}")
+        most = max(LARGEST, HEADER + 8 * block.queries)  # what the plan measures may be larger than what JSON may be
+        array = decode_block(get(directory, stored, most), f"{directory}: {stored.path}")
         if array.shape != (block.queries,) or not np.isfinite(array).all():
             raise ArtefactError(f"{directory}: its measurements do not fit its plan")
         measurements.append(array)
     for stored in file.tables.values():
-        _get(directory, stored)
+        check(directory, stored)
     return Release(plan, budget, tuple(measurements))
-
-
-def _put(directory: Path, name: str, data: bytes) -> _Stored:
-    with open(directory / name, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    return _Stored(path=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
-
-
-def _get(directory: Path, stored: _Stored) -> bytes:
-    parts = PurePosixPath(stored.path).parts
-    if not parts or not stored.path.isprintable() or parts[0] == "/" or ".." in parts or stored.bytes > LARGEST:
-        raise ArtefactError(f"{directory}: names a file outside itself, or one that is too large")
-    path = directory.joinpath(*parts)
-    try:
-        if path.stat().st_size != stored.bytes:
-            raise ArtefactError(f"{path}: is damaged or cut short")
-        data = path.read_bytes()
-    except OSError as error:
-        raise ArtefactError(f"{path}: cannot be read: {error.strerror}") from None
-    if hashlib.sha256(data).hexdigest() != stored.sha256:
-        raise ArtefactError(f"{path}: is damaged: its checksum does not match")
-    return data
-
-
-def _bytes(table: pa.Table, format: Literal["parquet", "csv"]) -> bytes:
-    sink = io.BytesIO()
-    if format == "csv":
-        from pyarrow import csv
-
-        csv.write_csv(table, sink)
-    else:
-        from pyarrow import parquet
-
-        parquet.write_table(table, sink)
-    return sink.getvalue()
 
 
 def _slug(name: str) -> str:

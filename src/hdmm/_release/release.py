@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hdmm._plan import Plan
+from hdmm._release.rows import ROWS, Rows, labels
 from hdmm.privacy.budget import Budget
 
 if TYPE_CHECKING:
@@ -39,26 +39,36 @@ class Release:
         """The answers to one product: a column per attribute, then answer, stderr, and the 95% interval low to high."""
         import pyarrow as pa
 
-        workload = self.plan.workload
-        place = workload.place(name)
-        answer = self.plan.strategy.answer(workload.encoded.products[place], self._state)
-        predicted = self.plan.accuracy(name, self.budget)
-        stderr = predicted.spread(predicted.stderr)
-        margin = predicted.spread(predicted.margin) + self._rounding(answer)
-        columns: dict[str, pa.Array] = self._labels(workload.products[place].predicates)
-        columns |= {"answer": answer, "stderr": stderr, "low": answer - margin, "high": answer + margin}
-        return pa.table(columns)
+        rows = self.rows(name)
+        return pa.Table.from_batches([rows.some(0, len(rows.answers))])
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """Every product's name and table, one at a time."""
         for product in self.plan.workload.products:
             yield product.name, self.table(product.name)
 
-    def save(self, directory: str | Path, *, format: Literal["parquet", "csv"] = "parquet") -> None:
-        """Write the release to a new directory: its tables, its measurements and its plan."""
+    def rows(self, name: str) -> Rows:
+        """The answers to one product, from which its table is made some rows at a time."""
+        workload = self.plan.workload
+        place = workload.place(name)
+        answers = self.plan.strategy.answer(workload.encoded.products[place], self._state)
+        predicted = self.plan.accuracy(name, self.budget)
+        return Rows(labels(workload.schema, workload.products[place].predicates), answers, predicted, self._rounding)
+
+    def save(
+        self,
+        directory: str | Path,
+        *,
+        format: Literal["parquet", "csv"] = "parquet",
+        on_progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Write the release to a new directory: its tables, its measurements and its plan.
+
+        Tables are written one by one, and some rows at a time; ``on_progress`` is told which share of them is written.
+        """
         from hdmm._release.file import save
 
-        save(self, Path(directory), format)
+        save(self, Path(directory), format, on_progress)
 
     @staticmethod
     def load(directory: str | Path) -> Release:
@@ -67,35 +77,14 @@ class Release:
 
         return load(Path(directory))
 
-    def _rounding(self, answer: NDArray[np.float64]) -> float:
-        """What floating point may have done to the answers: nothing where they are sums of integers."""
-        if (answer == np.rint(answer)).all():
-            return 0.0
+    @cached_property
+    def _rounding(self) -> float:
+        """What floating point may have done to an answer at most, where it is not a sum of integers."""
         pairs = zip(self.plan.strategy.blocks, self.measurements, strict=True)
-        sizes = [float(block.weight) * float(abs(array.astype(float)).sum()) for block, array in pairs]
-        return 2.0**-40 * max(1.0, *sizes)
-
-    def _labels(self, predicates: Any) -> dict[str, pa.Array]:
-        """Label columns in schema order, row-major over the attributes."""
-        import pyarrow as pa
-
-        schema = self.plan.workload.schema
-        names = [name for name in schema if name in predicates]
-        labels = [predicates[name].labels(name, schema[name]) for name in names]
-        sizes = [len(values) for values in labels]
-        columns = {}
-        for place, (name, values) in enumerate(zip(names, labels, strict=True)):
-            inner, outer = int(np.prod(sizes[place + 1 :])), int(np.prod(sizes[:place]))
-            index = np.tile(np.repeat(np.arange(len(values)), inner), outer)
-            columns[name] = _column(values).take(pa.array(index))
-        return columns
+        return 2.0**-40 * max(1.0, *(float(block.weight) * _size(array) for block, array in pairs))
 
 
-def _column(values: list[Any]) -> pa.Array:
-    """Labels as one column: typed where all are values of one type, else text."""
-    import pyarrow as pa
-
-    kinds = {type(value) for value in values if value is not None}
-    if len(kinds) > 1:
-        values = [None if value is None else str(value) for value in values]
-    return pa.array(values, None if kinds else pa.string())
+def _size(array: NDArray[Any]) -> float:
+    """The sum of the sizes of all numbers, some at a time."""
+    parts = (array[start : start + ROWS] for start in range(0, len(array), ROWS))
+    return sum(float(abs(part.astype(float)).sum()) for part in parts)

@@ -2,41 +2,76 @@
 
 Of anyone with more than k records inside the schema's domains, k are kept: those whose keys come first. The key of a
 record is the MD5 of the person's identifier, the record's codes and the number of the copy among equal records, so that
-the choice is as good as random, is the same in whatever order the records come, and looks at that person's records
-alone. Collisions do no harm: they, too, concern one person. People are told apart by the exact text of the identifier;
-a record without one is nobody's, and is not counted.
+the choice is as good as random, is the same in whatever order the records come and on every engine, and looks at that
+person's records alone. Collisions do no harm: they, too, concern one person. People are told apart by the exact text of
+the identifier; a record without one is nobody's, and is not counted.
 
-The records wait in DuckDB, in memory and beyond that in a private temporary directory, which is removed afterwards.
+Records that hdmm reads itself wait in DuckDB, in memory and beyond that in a private temporary directory, which is
+removed afterwards; those in a database are chosen there.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from hdmm.data.source import Records
+from hdmm.data.tally import Records
+from hdmm.schema.text import BLANKS
 
-_MEMORY = "2GiB"
-_BATCH = 1 << 18
+if TYPE_CHECKING:
+    from hdmm.data.engine import Engine
+
+LONGEST_ID = 1000
+"""Characters of an identifier; beyond that it is none, so that what a record takes in memory is bounded."""
+
+
+def identifier(text: bytes) -> str | None:
+    """The identifier that a text is, or None where it is none: blank, too long, or not UTF-8."""
+    try:
+        found = text.strip(BLANKS).decode()
+    except UnicodeDecodeError:
+        return None
+    return found if 1 <= len(found) <= LONGEST_ID else None
+
+
+def chosen(engine: Engine, coded: Any, codes: Sequence[str], rows: int) -> Any:
+    """The codes of the records that count, from a table of ``codes``, ``person`` (a text) and ``key`` (its bytes).
+
+    People are told apart by ``key``: what an engine takes for equal texts may depend on its collation.
+    """
+    import ibis
+
+    many = coded.group_by("key").agg(records=ibis._.count()).filter(ibis._.records > rows).select(many="key")
+    few = coded.anti_join(many, coded.key == many.many).select(*codes)
+    several = coded.semi_join(many, coded.key == many.many)
+    alike = ["key", *codes]
+    # Engines that want an order get one that says nothing: within a group of equal records.
+    several = several.mutate(copy=ibis.row_number().over(group_by=alike, order_by="key").cast("int64") + 1)
+    text = several.person
+    for name in (*codes, "copy"):
+        text = text + "," + several[name].cast("string")
+    keyed = several.mutate(mark=engine.md5(text))
+    place = ibis.row_number().over(group_by="key", order_by=["mark", *codes, "copy"])
+    kept = keyed.mutate(place=place).filter(ibis._.place < rows).select(*codes)
+    return few.union(kept)
 
 
 @final
-class People:
+class Waiting:
     """The records so far; threads may add to them at the same time."""
 
-    def __init__(self, connection: Any, names: Sequence[str], rows: int) -> None:
-        self._connection = connection
+    def __init__(self, engine: Engine, names: Sequence[str], rows: int) -> None:
+        self._engine = engine
         self._names = tuple(names)
+        self._codes = [f"c{at}" for at in range(len(self._names))]
         self._rows = rows
         self._lock = Lock()
-        self._columns = ", ".join(f"c{at}" for at in range(len(self._names)))
-        columns = ", ".join(f"c{at} INTEGER" for at in range(len(self._names)))
-        connection.execute(f"CREATE TABLE records (person VARCHAR, {columns})")
+        columns = ", ".join(f"{code} INTEGER" for code in self._codes)
+        engine.backend.con.execute(f"CREATE TABLE records (person VARCHAR, {columns})")
 
     def add(self, records: Records) -> None:
         """Take some records in."""
@@ -44,47 +79,25 @@ class People:
 
         assert records.people is not None
         codes = [pa.array(records.codes[name].astype(np.int32)) for name in self._names]
-        batch = pa.table([records.people, *codes], names=["person", *(f"c{at}" for at in range(len(codes)))])
+        batch = pa.table([records.people, *codes], names=["person", *self._codes])
+        connection = self._engine.backend.con
         with self._lock:
-            self._connection.register("batch", batch)
-            self._connection.execute("INSERT INTO records SELECT * FROM batch")
-            self._connection.unregister("batch")
+            connection.register("batch", batch)
+            connection.execute("INSERT INTO records SELECT * FROM batch")
+            connection.unregister("batch")
 
     def kept(self) -> Iterator[Records]:
         """The records that count: each combination of codes that there is, and how many times."""
-        reader = self._connection.execute(_kept(self._columns, self._rows)).to_arrow_reader(_BATCH)
-        for batch in reader:
-            *codes, times = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-            yield Records(batch.num_rows, dict(zip(self._names, codes, strict=True)), times=times)
-
-
-def _kept(columns: str, rows: int) -> str:
-    """The query for what is kept: whole people where they have few records, else the first of them by their keys."""
-    key = f"md5(concat_ws(',', person, {columns}, copy))"
-    return f"""
-        WITH many AS (SELECT person FROM records GROUP BY person HAVING count(*) > {rows}),
-        copies AS (
-            SELECT *, row_number() OVER (PARTITION BY person, {columns}) AS copy
-            FROM records WHERE person IN (SELECT person FROM many)
-        ),
-        chosen AS (
-            SELECT {columns} FROM copies
-            QUALIFY row_number() OVER (PARTITION BY person ORDER BY {key}, {columns}, copy) <= {rows}
-        ),
-        kept AS (
-            SELECT {columns} FROM records WHERE person NOT IN (SELECT person FROM many)
-            UNION ALL SELECT {columns} FROM chosen
-        )
-        SELECT {columns}, count(*) AS times FROM kept GROUP BY ALL
-    """
+        records = self._engine.backend.table("records")
+        records = records.mutate(key=self._engine.bytes_of(records.person))
+        kept = chosen(self._engine, records, self._codes, self._rows)
+        yield from self._engine.groups(kept, dict(zip(self._names, self._codes, strict=True)))
 
 
 @contextmanager
-def people(names: Sequence[str], rows: int) -> Iterator[People]:
+def waiting(names: Sequence[str], rows: int) -> Iterator[Waiting]:
     """A place for the records while it is decided which of them count."""
-    import duckdb
+    from hdmm.data.engine import in_process
 
-    with tempfile.TemporaryDirectory(prefix="hdmm-") as directory, duckdb.connect(":memory:") as connection:
-        connection.execute("SET temp_directory = ?", [directory])
-        connection.execute("SET memory_limit = ?", [_MEMORY])
-        yield People(connection, names, rows)
+    with in_process() as engine:
+        yield Waiting(engine, names, rows)

@@ -51,8 +51,17 @@ class Kron(Matrix):
     def dtype(self) -> np.dtype[Any]:
         return np.result_type(*[factor.dtype for factor in self.factors])
 
+    @property
+    def steps(self) -> list[Step]:
+        """The factors as steps of a product with a vector."""
+        return [_step(factor) for factor in self.factors]
+
     def apply(self, x: Array) -> Array:
-        return kron_apply([_step(factor) for factor in self.factors], x, self.dtype)
+        return kron_apply(self.steps, x, self.dtype)
+
+    def apply_float(self, x: Array) -> Array:
+        """The product in floating point; a vector of integers is converted on the way, not beforehand."""
+        return kron_apply(self.steps, x, np.dtype(np.float64))
 
     def apply_t(self, y: Array) -> Array:
         return kron_apply([_transposed_step(factor) for factor in self.factors], y, self.dtype)
@@ -232,6 +241,8 @@ def restricted(factor: Matrix, mask: Array | None) -> Matrix:
 def _step(factor: Matrix) -> Step:
     if isinstance(factor, Identity):
         return Step(*factor.shape, None)
+    if isinstance(factor, Total):
+        return Step(*factor.shape, factor.apply, np.ones(factor.shape))
     return Step(*factor.shape, factor.apply, factor.array if isinstance(factor, Dense) else None)
 
 

@@ -17,6 +17,7 @@ from hdmm.operators.descent import Effort, Found, Objective
 from hdmm.operators.threads import one_thread
 
 _MEMORY = 10
+_LEAST = 1e-200  # a gradient that is shorter is no direction
 _FIRST = 0.1
 """How far the first step moves an entry, in root mean square."""
 _DECREASE = 1e-4
@@ -91,7 +92,7 @@ def _downhill(gradient: Array, pairs: Sequence[Pair]) -> Array:
 
     direction = -gradient.reshape(-1)
     if not pairs:
-        direction *= _FIRST * np.sqrt(direction.size) / (np.linalg.norm(direction) + np.finfo(float).tiny)
+        direction *= _FIRST * np.sqrt(direction.size) / max(float(np.linalg.norm(direction)), _LEAST)
         return direction.reshape(gradient.shape)
     shares = []
     for step, change, scale in reversed(pairs):

@@ -87,16 +87,18 @@ class KronStrategy(Strategy):
         yield Spread(0, values @ product.coefficients, counts, d, others)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
-        """The least-squares estimate of the counts over the block's attributes."""
-        if not self.block.axes:
-            return answers[0].astype(float)
-        return Kron(self._inverses[axis] for axis in self.block.axes).apply(answers[0].astype(float))
+        """The least-squares estimate of the counts over the block's attributes; the answers where they are counts."""
+        if all(isinstance(inverse, Identity) for inverse in self._inverses.values()):
+            return answers[0]
+        return Kron(self._inverses[axis] for axis in self.block.axes).apply_float(answers[0])
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
+        sizes = {axis: self.sizes[axis] for axis in self.block.axes} or {-1: 1}
+        if product.condition is None:
+            return Kron(product.factors.get(axis) or Total(n) for axis, n in sizes.items()).apply_float(state)
         own = {axis: self.sizes[axis] for axis in product.axes}
-        summed = tuple(place for place, axis in enumerate(self.block.axes) if axis not in own)
-        table = state.reshape([self.sizes[axis] for axis in self.block.axes]).sum(axis=summed)
-        return product.matrix(own).apply(table.reshape(-1))
+        table = Kron(Identity(n) if axis in own else Total(n) for axis, n in sizes.items()).apply_float(state)
+        return product.matrix(own).apply(table)
 
     def _gram(self, term: Term, axis: int) -> Factor:
         found = term.factors.get(axis)

@@ -20,6 +20,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Factor, Identity, Kron, Matrix
 from hdmm.matrix.subsets import Axes, subsets
+from hdmm.strategy.assemble import assemble
 from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
@@ -115,38 +116,40 @@ class MarginalStrategy(Strategy):
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
         """The estimate of every residual, shaped by its attributes."""
-        tables = [self._estimate(index, given) for index, given in enumerate(answers)]
-        precisions = self._precisions(noise)
         residuals: dict[Axes, Array] = {}
-        for residual, holders in self._above.items():
-            total = np.zeros([self.sizes[axis] for axis in residual])
-            for index in holders:
-                axes = self.blocks[index].axes
-                summed = tables[index].sum(axis=tuple(p for p, axis in enumerate(axes) if axis not in residual))
-                total += summed / (noise[index] * self._kappa(axes))
+        for index, given in enumerate(answers):
+            axes = self.blocks[index].axes
+            sums = {axes: self._estimate(index, given) / (noise[index] * self._kappa(axes))}
+            for subset in sorted(subsets(axes), key=len, reverse=True):
+                if subset not in sums:  # from the sums over one attribute less
+                    lacking = next(axis for axis in axes if axis not in subset)
+                    above = tuple(sorted((*subset, lacking)))
+                    sums[subset] = sums[above].sum(axis=above.index(lacking))
+            for subset, total in sums.items():
+                if subset in residuals:
+                    residuals[subset] += total
+                else:
+                    residuals[subset] = np.asarray(total)
+        for residual, precision in self._precisions(noise).items():
+            total = residuals[residual]
             for place, axis in enumerate(residual):
-                spread = self._bases[axis].spread.reshape([-1 if p == place else 1 for p in range(len(residual))])
-                total -= spread * total.sum(axis=place, keepdims=True)
-            residuals[residual] = total / precisions[residual]
+                over = total.sum(axis=place)
+                for cell, share in enumerate(self._bases[axis].spread):  # one by one: memory holds few such arrays
+                    total[(slice(None),) * place + (cell,)] -= share * over
+            total /= precision
         return residuals
 
     def answer(self, product: EncodedProduct, state: dict[Axes, Array]) -> Array:
-        marginal = np.zeros([self.sizes[axis] for axis in product.axes])
-        for residual in subsets(product.axes):
-            part = state[residual].reshape([self.sizes[axis] if axis in residual else 1 for axis in product.axes])
-            for place, axis in enumerate(product.axes):
-                if axis not in residual:
-                    shape = [-1 if p == place else 1 for p in range(len(product.axes))]
-                    part = part * self._bases[axis].spread.reshape(shape)
-            marginal += part
-        return product.matrix({axis: self.sizes[axis] for axis in product.axes}).apply(marginal.reshape(-1))
+        sizes = {axis: self.sizes[axis] for axis in product.axes}
+        marginal = assemble(sizes, state.get, lambda _axis, part, _place: part, lambda axis: self._bases[axis].spread)
+        return product.matrix(sizes).apply(marginal.reshape(-1))
 
     def _estimate(self, index: int, answers: Array) -> Array:
         """The least-squares estimate of a block's marginal from its own answers."""
         axes = self.blocks[index].axes
         if axes and not all(isinstance(self._bases[axis].inverse, Identity) for axis in axes):
-            answers = Kron(self._bases[axis].inverse for axis in axes).apply(answers.astype(float))
-        return answers.astype(float).reshape([self.sizes[axis] for axis in axes])
+            answers = Kron(self._bases[axis].inverse for axis in axes).apply_float(answers)
+        return answers.reshape([self.sizes[axis] for axis in axes])
 
     def _kappa(self, axes: Axes) -> float:
         return prod((self._bases[axis].kappa for axis in axes), start=1.0)

@@ -19,6 +19,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Matrix, Spiked
 from hdmm.matrix.subsets import Axes, subsets
+from hdmm.strategy.assemble import assemble
 from hdmm.strategy.base import Coefficients, Factored, Noise, Spread, Strategy, placed
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
@@ -175,24 +176,19 @@ class ResidualStrategy(Strategy):
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
         """The answers of every block, shaped by its factors."""
         return [
-            given.astype(float).reshape([factor.shape[0] for factor in block.factors])
+            given.reshape([factor.shape[0] for factor in block.factors])
             for given, block in zip(answers, self.blocks, strict=True)
         ]
 
     def answer(self, product: EncodedProduct, state: list[Array]) -> Array:
-        marginal = np.zeros([self.sizes[axis] for axis in product.axes])
-        for subset in subsets(product.axes):
-            if subset not in self._places:
-                continue
-            part = state[self._places[subset]]
-            for place, axis in enumerate(product.axes):
-                if axis in subset:
-                    part = np.moveaxis(self._parts[axis].spread(np.moveaxis(part, place, 0)), 0, place)
-                else:
-                    shape = [-1 if other == place else 1 for other in range(part.ndim + 1)]
-                    part = np.expand_dims(part, place) * self._parts[axis].even.reshape(shape)
-            marginal += part
-        return product.matrix({axis: self.sizes[axis] for axis in product.axes}).apply(marginal.reshape(-1))
+        sizes = {axis: self.sizes[axis] for axis in product.axes}
+        marginal = assemble(
+            sizes,
+            lambda subset: state[self._places[subset]] if subset in self._places else None,
+            lambda axis, part, place: np.moveaxis(self._parts[axis].spread(np.moveaxis(part, place, 0)), 0, place),
+            lambda axis: self._parts[axis].even,
+        )
+        return product.matrix(sizes).apply(marginal.reshape(-1))
 
 
 @final

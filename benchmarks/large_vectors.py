@@ -1,0 +1,203 @@
+"""MEASURE and RECONSTRUCT on large vectors of counts: time, and memory beside its estimate.
+
+For domains of five attributes of c cells each, a Kronecker strategy for all prefixes, optimised and rounded to
+integers, and marginals on up to three attributes, measured from the full vector. The first table has the
+seconds of the exact answers, of the noise on them, of the estimate, and of two tables answered from it; the exact
+answers of the Kronecker product also as a multiple of copying the vector once per axis in the same run, which should be
+at most 3. The second has the peak memory of whole releases from a small file beside what `hdmm.memory` expects. Every
+case runs in a process of its own; memory is what the process has for itself, without mapped files.
+
+    python benchmarks/large_vectors.py [--sizes 8 16 32 50] [--huge]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
+from itertools import pairwise
+from math import prod
+from multiprocessing import get_context
+from pathlib import Path
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import hdmm
+from hdmm import measure
+from hdmm.matrix import Dense, Kron, Total
+from hdmm.matrix import Identity as Each
+from hdmm.matrix.workspace import memory_limit
+from hdmm.memory import needed
+from hdmm.privacy.calibrate import calibrate
+from hdmm.strategy import Block, KronStrategy, Strategy
+from hdmm.strategy.block import REACH
+from hdmm.strategy.integer import integral, round_columns, round_lengths
+from hdmm.texttable import text_table
+
+AXES = "abcde"
+NOISE = {"gaussian": hdmm.Budget(epsilon="1", delta="1e-6"), "laplace": hdmm.Budget(epsilon="1")}
+NORM = {"gaussian": 2, "laplace": 1}
+
+
+class Memory:
+    """The most memory that the process has had for itself, looked up all the time in a thread."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._end = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._end.wait(0.01):
+            lines = Path("/proc/self/status").read_text().splitlines()
+            self.most = max(self.most, *(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon")))
+
+    def stop(self) -> int:
+        """The most so far, in bytes."""
+        self._end.set()
+        self._thread.join()
+        return self.most
+
+
+def schema_of(c: int) -> hdmm.Schema:
+    """Five attributes of c cells each."""
+    return hdmm.Schema({name: range(c) for name in AXES})
+
+
+def strategy_of(family: str, c: int, noise: str) -> Strategy:
+    """An optimised strategy, rounded to integers as finely as five factors and the noise of their answers allow."""
+    schema = schema_of(c)
+    norm: Any = NORM[noise]
+    if family == "marginal":
+        encoded = hdmm.marginals(schema, up_to=3).encoded
+        proposal = hdmm.operators.Marginal().propose(encoded, norm)
+        found = None if proposal is None else integral(proposal.strategy, encoded, norm)
+        assert found is not None
+        return found
+    one = hdmm.Workload(hdmm.Schema(a=range(c))).add("prefixes", a=hdmm.Prefix()).encoded
+    best = hdmm.operators.Kron().propose(one, norm)
+    assert best is not None
+    entries = best.strategy.blocks[0].factors[0].dense()
+    for k in range(8, 0, -1):
+        factor = Dense((round_columns if norm == 1 else round_lengths)(entries, k))
+        block = Block(tuple(range(len(AXES))), (factor,) * len(AXES), Fraction(1, 2 ** (k * len(AXES))))
+        if block.reach <= REACH:
+            return KronStrategy(schema.sizes, (block,))
+    raise ValueError("no precision is coarse enough")
+
+
+def counts_of(cells: int) -> np.ndarray:
+    """Counts of few records in each cell, some of none."""
+    return np.random.default_rng(0).integers(0, 4, cells)
+
+
+def run(family: str, c: int, noise: Any) -> list[Any]:
+    """One row of the first table."""
+    strategy = strategy_of(family, c, noise)
+    scales = calibrate(strategy.blocks, noise, NOISE[noise], hdmm.Unit().change(strategy.blocks, NORM[noise]))  # type: ignore[arg-type]
+    x = counts_of(c ** len(AXES))
+    start = perf_counter()
+    for _ in AXES:
+        for part in np.array_split(x, 4):  # into fresh memory, but not too much of it at a time
+            part.copy()
+    copies = perf_counter() - start
+    Kron([Each(2), Total(1 << 17)]).apply(np.ones(1 << 18))  # starts the threads once
+    memory = Memory()
+    with mock.patch.object(measure, "add_noise", lambda exact, kind, scale: exact):
+        exact, _ = measured(strategy, x, noise, scales.scales)
+    x = counts_of(c ** len(AXES))
+    both, answers = measured(strategy, x, noise, scales.scales)
+    del x
+    start = perf_counter()
+    state = strategy.reconstruct(answers, scales.variances)
+    estimated = perf_counter() - start
+    start = perf_counter()
+    asked = hdmm.Workload(schema_of(c)).add("one", a=hdmm.Identity()).add("two", b=hdmm.Prefix(), d=hdmm.Identity())
+    for product in asked.encoded.products:
+        strategy.answer(product, state)
+    answered = perf_counter() - start
+    ratio = exact / copies if family == "kron" else None
+    cells = sum(block.queries for block in strategy.blocks)
+    row = [f"{family}, {noise}", c, c**5, cells, copies, exact, ratio, max(both - exact, 0.0), estimated, answered]
+    return [*row, memory.stop() / 1e9]
+
+
+def measured(strategy: Strategy, x: np.ndarray, noise: Any, scales: Any) -> tuple[float, list[np.ndarray]]:
+    """The seconds of measuring, and the noisy answers; the vector is used up."""
+    start = perf_counter()
+    answers = []
+    for block, scale in zip(strategy.blocks, scales, strict=True):
+        own = x
+        if len(block.axes) < len(AXES):
+            sizes = [round(x.size ** (1 / len(AXES)))] * len(AXES)
+            own = Kron(Each(n) if axis in block.axes else Total(n) for axis, n in enumerate(sizes)).apply(x)
+        answers.append(measure.noisy_answers(block, own, noise, scale, spare=True))
+    return perf_counter() - start, answers
+
+
+def whole(family: str, sizes: tuple[int, ...], noise: Any) -> list[Any]:
+    """One row of the second table: a release from a small file over a large domain."""
+    memory = Memory()
+    schema = hdmm.Schema({f"a{place}": range(size) for place, size in enumerate(sizes)})
+    names = list(schema)
+    workload = hdmm.Workload(schema)
+    for one, other in pairwise(names):
+        workload = workload.add(f"{one}, {other}", {one: hdmm.Prefix(), other: hdmm.Prefix()})
+    if family == "marginal":
+        workload = hdmm.marginals(schema, up_to=len(sizes))
+    operators = {"kron": hdmm.operators.Kron(), "marginal": hdmm.operators.Marginal()}
+    chosen = operators.get(family) or hdmm.baselines.Identity()
+    plan = hdmm.select(workload, noise=noise, operators=[chosen], restarts=1)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "people.csv")
+        path.write_text(",".join(schema) + "\n" + (",".join(["1"] * len(sizes)) + "\n") * 1000)
+        hdmm.release(plan, path, NOISE[noise], ledger=None, out=Path(directory, "out"))
+    expected = needed(plan.strategy, workload.encoded, memory_limit()).memory
+    real = memory.stop()
+    shape = "×".join(map(str, sizes))
+    return [f"{family}, {noise}", shape, prod(sizes), real / 1e9, expected / 1e9, expected / real]
+
+
+def main() -> None:
+    """Run every case in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[8, 16, 32, 50], help="cells of each attribute")
+    parser.add_argument("--huge", action="store_true", help="also 64: a billion cells, 8 GB for each vector")
+    parser.add_argument("--families", nargs="*", default=["kron gaussian", "kron laplace", "marginal gaussian"])
+    parser.add_argument("--no-releases", action="store_true", help="leave the second table out")
+    given = parser.parse_args()
+    sizes = [*given.sizes, *([64] if given.huge else [])]
+    cases = [(family, c, noise) for family, noise in map(str.split, given.families) for c in sizes]
+    columns = "strategy, cells each, cells, answers, copies s, exact s, ÷ copies, noise s, estimate s, tables s, GB"
+    cases = [case for case in cases if case[1] < 64 or case[2] != "laplace"]  # whose vectors grow: too large by then
+    print(text_table(columns.split(", "), [alone(run, *case) for case in cases]))
+    if given.no_releases:
+        return
+    shapes: list[tuple[str, tuple[int, ...], str]] = [
+        ("identity", (64, 64, 64, 64), "laplace"),
+        ("identity", (300, 300, 300), "laplace"),
+        ("kron", (300, 300, 300), "gaussian"),
+        ("marginal", (150, 150, 150), "gaussian"),
+    ]
+    print()
+    columns = "strategy, domain, cells, peak GB, expected GB, ratio"
+    print(text_table(columns.split(", "), [alone(whole, *shape) for shape in shapes]))
+
+
+def alone(function: Any, *arguments: Any) -> list[Any]:
+    """The function's result, from a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        row: list[Any] = pool.submit(function, *arguments).result()
+    print(*(f"{value:.4g}" if isinstance(value, float) else value for value in row), file=sys.stderr)
+    return row
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Tables as Parquet or CSV files, written some rows at a time.
+
+In Parquet, dictionaries make what repeats almost free: labels, a standard error that is the same for the whole table,
+answers that are integers. Other answers hold little that could be compressed; they are stored plainly, because some
+readers, Spark's among them, lack the encodings that would save a few percent.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, Literal
+
+from hdmm._release.rows import ROWS, Rows
+
+Format = Literal["parquet", "csv"]
+
+
+def write_table(
+    file: io.BufferedIOBase, rows: Rows, format: Format, on_rows: Callable[[int], None], *, size: int = ROWS
+) -> None:
+    """Write a table, so many rows at a time; ``on_rows`` is told how many more are written."""
+    schema = rows.some(0, 0).schema
+    writer: Any
+    if format == "csv":
+        from pyarrow import csv
+
+        writer = csv.CSVWriter(file, schema)
+    else:
+        from pyarrow import parquet
+
+        repeated = [name for name in schema.names if rows.whole or name not in ("answer", "low", "high")]
+        writer = parquet.ParquetWriter(
+            file, schema, use_dictionary=repeated, compression="zstd", compression_level=1, store_schema=False
+        )
+    with writer:
+        for batch in rows.batches(size):
+            writer.write_batch(batch)
+            on_rows(batch.num_rows)

@@ -1,0 +1,79 @@
+"""Sources that hand out their records in chunks, as codes, which are counted here in several threads."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import final
+
+from hdmm.data.source import Advance, Counts, Source
+from hdmm.data.tally import Records, Tally
+from hdmm.privacy.unit import Unit
+from hdmm.schema import Schema
+
+_THREADS = 8  # each holds a few chunks in memory, and more would wait for one another
+
+
+@final
+@dataclass(frozen=True)
+class Chunk:
+    """A part of the records, to be decoded in any thread; ``fraction`` is how much of the source ends with it."""
+
+    decode: Callable[[], Records]
+    fraction: float
+
+
+class Chunked(Source):
+    """A source whose records are read by hdmm itself."""
+
+    @abstractmethod
+    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+        """All records, with their codes for some of the attributes, and with ``id`` whose they are."""
+
+    @final
+    def count(
+        self, schema: Schema, tables: Sequence[tuple[str, ...]], unit: Unit | None, on_progress: Advance | None
+    ) -> Counts:
+        tallies = [Tally(table, schema) for table in tables]
+
+        def tally(records: Records) -> None:
+            for one in tallies:
+                one.add(records)
+
+        if unit is None or unit.id is None:
+            _each(self.chunks(schema, schema.names), tally, on_progress)
+        else:
+            from hdmm.data.people import waiting
+
+            with waiting(schema.names, unit.rows) as people:
+                _each(self.chunks(schema, schema.names, unit.id), people.add, on_progress)
+                for kept in people.kept():
+                    tally(kept)
+        return [one.counts for one in tallies]
+
+
+def _each(chunks: Iterator[Chunk], use: Callable[[Records], None], on_progress: Advance | None) -> None:
+    """Hand over all records that are inside the schema's domains, in several threads."""
+
+    def run(chunk: Chunk) -> float:
+        use(chunk.decode().inside())
+        return chunk.fraction
+
+    def report(done: Future[float]) -> None:
+        fraction = done.result()
+        if on_progress is not None:
+            on_progress(fraction)
+
+    threads = min(os.cpu_count() or 1, _THREADS)
+    pending: deque[Future[float]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for chunk in chunks:
+            pending.append(pool.submit(run, chunk))
+            if len(pending) > 2 * threads:
+                report(pending.popleft())
+        while pending:
+            report(pending.popleft())

@@ -1,0 +1,166 @@
+"""Text files with a header and one record a line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.data.chunked import Chunk, Chunked
+from hdmm.data.fields import PADDING, distinct
+from hdmm.data.lines import LONGEST_LINE, header, records, separators, unquote
+from hdmm.data.people import identifier
+from hdmm.data.source import check_columns, check_file
+from hdmm.data.tally import Records
+from hdmm.errors import DataError, FaultError
+from hdmm.schema import Domain, Schema
+
+_CHUNK = 8 << 20  # bytes; with smaller chunks the threads wait more for each other's Python steps
+
+
+@final
+@dataclass(frozen=True)
+class CsvFile(Chunked):
+    """A text file with a header and one record a line, by the rules of :mod:`hdmm.data.lines`.
+
+    The delimiter is a tab where the path ends in ``.tsv`` or ``.tab``, and otherwise a comma, unless it is given.
+    """
+
+    path: Path
+    delimiter: str
+    chunk_size: int
+
+    def __init__(self, path: str | Path, delimiter: str | None = None, *, chunk_size: int = _CHUNK) -> None:
+        path = Path(path)
+        if delimiter is None:
+            delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+        if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
+            raise DataError(f"delimiter={delimiter!r}: expected one ASCII character, no quote, for example ',' or ';'")
+        check_file(path)
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "delimiter", delimiter)
+        object.__setattr__(self, "chunk_size", chunk_size)
+
+    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+        with self._opened() as file:
+            self._layout(file.readline(LONGEST_LINE), schema, names, id)
+
+    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+        with self._opened() as file:
+            layout = self._layout(file.readline(LONGEST_LINE), schema, names, id)
+            size = os.fstat(file.fileno()).st_size
+            for lines in _blocks(file, self.chunk_size):
+                yield Chunk(partial(layout.decode, lines), min(file.tell() / size, 1.0))
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        try:
+            with self.path.open("rb") as file:
+                yield file
+        except OSError as error:
+            raise FaultError(f"{self.path}: cannot be read: {error.strerror}") from None
+
+    def _layout(self, line: bytes, schema: Schema, names: Sequence[str], id: str | None) -> _Layout:
+        # Nothing of the file goes into a message: without a header, its first line is a record.
+        remedy = (
+            f"the first line must be a header that names the attributes, separated by {self.delimiter!r}, exactly as "
+            "the schema does; the file must be UTF-8 text, and another separator must be said (--delimiter)"
+        )
+        columns = header(line, ord(self.delimiter))
+        if columns == [b""]:
+            raise DataError(f"{self.path}: there is no header; {remedy}")
+        found = [column.decode(errors="surrogateescape") for column in columns]
+        check_columns(str(self.path), found, schema, names, id, remedy)
+        places = {name: [found.index(column) for column in schema[name].columns(name)] for name in names}
+        person = None if id is None else found.index(id)
+        return _Layout(ord(self.delimiter), len(columns), {name: schema[name] for name in names}, places, person)
+
+
+@final
+@dataclass(frozen=True)
+class CsvFiles(Chunked):
+    """Several text files, one after the other; each has its own header."""
+
+    files: tuple[CsvFile, ...]
+
+    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+        for file in self.files:
+            file.columns_check(schema, names, id)
+
+    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+        sizes = [file.path.stat().st_size for file in self.files]
+        before, total = 0, sum(sizes)
+        for file, size in zip(self.files, sizes, strict=True):
+            for chunk in file.chunks(schema, names, id):
+                yield Chunk(chunk.decode, (before + size * chunk.fraction) / total)
+            before += size
+
+
+@final
+@dataclass(frozen=True)
+class _Layout:
+    """How the lines of one file are read: the number of fields, the attributes, and the places of their columns."""
+
+    delimiter: int
+    width: int
+    attributes: Mapping[str, Domain]
+    places: Mapping[str, Sequence[int]]
+    person: int | None = None
+    """The place of the column that tells people apart."""
+
+    def decode(self, lines: bytes) -> Records:
+        data = lines + PADDING
+        block = np.frombuffer(lines, np.uint8)
+        marks = separators(block, self.delimiter)
+        first = records(block, marks, self.width)
+        quoted = b'"' in lines
+        codes = {}
+        for name, attribute in self.attributes.items():
+            columns = []
+            for place, domain in zip(self.places[name], attribute.columns(name).values(), strict=True):
+                texts, which = distinct(data, marks[first + place] + 1, marks[first + (place + 1)])
+                if quoted:  # otherwise there is only trimming to do, which the domain does itself
+                    texts = [unquote(text) for text in texts]
+                columns.append(domain.encode(texts).astype(np.min_scalar_type(-domain.size))[which])
+            codes[name] = attribute.combine(columns).astype(np.min_scalar_type(-attribute.size), copy=False)
+        people = None
+        if self.person is not None:
+            people = _people(*distinct(data, marks[first + self.person] + 1, marks[first + (self.person + 1)]))
+        return Records(len(first), codes, people)
+
+
+def _people(texts: list[bytes], which: NDArray[np.int32]) -> Any:
+    """Identifiers as an Arrow array, null where there is none."""
+    import pyarrow as pa
+
+    return pa.array([identifier(unquote(text)) for text in texts], pa.string()).take(pa.array(which))
+
+
+def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Cut the rest of a file into whole lines, about ``size`` bytes at a time, each block after a line break.
+
+    Of a line that is too long to be a record nothing is kept, so that memory is bounded whatever the file holds.
+    """
+    held = b""
+    skipping = False
+    while part := file.read(size):
+        if skipping:
+            start = part.find(b"\n") + 1
+            if not start:
+                continue
+            part, skipping = part[start:], False
+        cut = part.rfind(b"\n") + 1
+        if cut:
+            yield b"\n" + held + part[:cut]
+            held = b""
+        held += part[cut:]
+        if len(held) > LONGEST_LINE:
+            held, skipping = b"", True
+    yield b"\n" + held + b"\n"

@@ -1,0 +1,84 @@
+"""What a user may give as data, and the source that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from hdmm.data.csv import CsvFile, CsvFiles
+from hdmm.data.source import Source, check_file
+from hdmm.data.table import database_kind
+from hdmm.errors import DataError
+
+_PARQUET = (".parquet", ".pq")
+_FORMS = (
+    "give the path of CSV or Parquet files, a list or a pattern of paths, a DataFrame of pandas, polars or Spark, a "
+    "pyarrow.Table, an ibis table, or hdmm.Table(database, name)"
+)
+
+
+def open_source(data: Any, delimiter: str | None = None) -> Source:
+    """The source that a user means."""
+    if isinstance(data, (str, Path)):
+        return _files(_paths(data), delimiter)
+    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, Path)) for path in data):
+        return _files([path for one in data for path in _paths(one)], delimiter)
+    if delimiter is not None:
+        raise DataError(f"delimiter={delimiter!r}: goes with the path of a text file; this source has its own")
+    if isinstance(data, Source):
+        return data
+    kind = type(data)
+    library = kind.__module__.split(".")[0]
+    if (library, kind.__name__) in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")):
+        from hdmm.data.frame import Frame
+
+        return Frame(data)
+    if library == "ibis" and kind.__name__ in ("Table", "CachedTable"):
+        from hdmm.data.expression import Expression
+
+        return Expression(data)
+    if library == "pyspark" and kind.__name__ == "DataFrame":
+        from hdmm.data.expression import SparkFrame
+
+        return SparkFrame(data)
+    raise DataError(f"data: {kind.__name__} is not supported; {_FORMS}")
+
+
+def _paths(given: str | Path) -> list[Path]:
+    """The files of a path or of a pattern, in the order of their names."""
+    text = str(given)
+    scheme, address, _ = text.partition("://")
+    if address:
+        raise DataError(f"{scheme}://…: is a database; say which table of it: --table, or hdmm.Table(address, name)")
+    path = Path(given)
+    if any(mark in text for mark in "*?[") and not path.exists():
+        found = sorted(glob(text, recursive=True))
+        if not found:
+            raise DataError(f"{text}: no file matches this pattern; check it")
+        return [Path(name) for name in found]
+    return [path]
+
+
+def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
+    seen: set[Path] = set()
+    for path in paths:
+        check_file(path)
+        if path.resolve() in seen:  # its people would count twice, and be protected half as well
+            raise DataError(f"{path}: is given twice; give each file once")
+        seen.add(path.resolve())
+    columnar = [path.suffix.lower() in _PARQUET for path in paths]
+    if any(columnar) and not all(columnar):
+        raise DataError(f"{paths[columnar.index(False)]}: is no Parquet file, others are; give files of one kind")
+    if not any(columnar):
+        for path in paths:
+            if database_kind(path) is not None:
+                raise DataError(f"{path}: is a database; say which table of it: --table, or hdmm.Table(path, name)")
+        files = tuple(CsvFile(path, delimiter) for path in paths)
+        return files[0] if len(files) == 1 else CsvFiles(files)
+    if delimiter is not None:
+        raise DataError(f"delimiter={delimiter!r}: goes with the path of a text file, not of Parquet files")
+    from hdmm.data.parquet import Parquet
+
+    return Parquet(tuple(paths))

@@ -1,0 +1,132 @@
+"""Sources that are tables of an engine: it encodes and counts the records, and only the counts come here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, final
+
+from hdmm.data.coding import check_types, coded, columns_of
+from hdmm.data.cover import Group, cover
+from hdmm.data.engine import Engine
+from hdmm.data.people import chosen
+from hdmm.data.source import Advance, Counts, Source, check_columns
+from hdmm.data.tally import Tally
+from hdmm.errors import DataError, HdmmError
+from hdmm.privacy.unit import Unit
+from hdmm.schema import Schema
+
+
+@final
+@dataclass(frozen=True)
+class View:
+    """A table that is open: its engine, the names of its columns, and itself.
+
+    Of the table some columns are asked for, with its records or with none of them.
+    """
+
+    engine: Engine
+    columns: Sequence[object]
+    table: Callable[[Sequence[str], bool], Any]
+
+
+def view_of(engine: Engine, table: Any) -> View:
+    """A table of ibis that is open."""
+    return View(
+        engine,
+        table.columns,
+        lambda columns, records: table.select(*columns) if records else table.select(*columns).limit(0),
+    )
+
+
+class Relation(Source):
+    """A table of an engine that ibis knows."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """What the table is called in messages."""
+
+    @abstractmethod
+    def opened(self) -> AbstractContextManager[View]:
+        """The table, while it is counted."""
+
+    @final
+    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+        needed = Schema({name: schema[name] for name in names})
+        with self._tried(), self.opened() as view:
+            check_columns(self.place, view.columns, needed, needed.names, id)
+            table = _needed(view, needed, id, records=False)
+            try:
+                check_types(table, needed, id)
+            except DataError as error:
+                raise DataError(f"{self.place}: {error}") from None
+            _rehearse(view.engine, table, needed, id)
+
+    @final
+    def count(
+        self, schema: Schema, tables: Sequence[tuple[str, ...]], unit: Unit | None, on_progress: Advance | None
+    ) -> Counts:
+        with self.opened() as view:
+            table = _needed(view, schema, None if unit is None else unit.id, records=True)
+            return _count(view.engine, table, schema, tables, unit, on_progress)
+
+    @contextmanager
+    def _tried(self) -> Iterator[None]:
+        """Errors of an engine may hold records or passwords: only their kind is told."""
+        try:
+            yield
+        except HdmmError:
+            raise
+        except Exception as error:
+            raise DataError(
+                f"{self.place}: cannot be read ({type(error).__name__}); check that it is there and what its name "
+                "says, and that you may read it and make temporary tables"
+            ) from None
+
+
+def _needed(view: View, schema: Schema, id: str | None, *, records: bool) -> Any:
+    return view.table([*columns_of(schema), *([] if id is None else [id])], records)
+
+
+def _rehearse(engine: Engine, table: Any, schema: Schema, id: str | None) -> None:
+    """All that counting does, on no records: what an engine cannot do must show before anything is charged."""
+    with coded(engine, table, schema, id) as records:
+        kept = records if id is None else chosen(engine, records, _codes(schema), 1)
+        list(engine.groups(kept, {}))
+
+
+def _codes(schema: Schema) -> list[str]:
+    return [f"c{at}" for at in range(len(schema.names))]
+
+
+def _count(
+    engine: Engine,
+    table: Any,
+    schema: Schema,
+    tables: Sequence[tuple[str, ...]],
+    unit: Unit | None,
+    on_progress: Advance | None,
+) -> Counts:
+    """Encode once, choose among people's records once, then count groups of attributes from which tables add up."""
+    id = None if unit is None else unit.id
+    groups = cover(tables, dict(zip(schema.names, schema.sizes, strict=True)))
+    tallies = [Tally(one, schema) for one in tables]
+    with coded(engine, table, schema, id) as records, ExitStack() as stack:
+        if unit is not None and id is not None:
+            records = stack.enter_context(chosen(engine, records, _codes(schema), unit.rows).cache())
+        for done, group in enumerate(groups, 1):
+            _add(engine, records, schema, group, tallies)
+            if on_progress is not None:
+                on_progress(done / len(groups))
+    return [one.counts for one in tallies]
+
+
+def _add(engine: Engine, records: Any, schema: Schema, group: Group, tallies: Sequence[Tally]) -> None:
+    """Count the combinations of a group's attributes, and add them to its tables."""
+    columns = {name: code for name, code in zip(schema.names, _codes(schema), strict=True) if name in group.names}
+    for found in engine.groups(records, columns):
+        for at in group.tables:
+            tallies[at].add(found)

@@ -1,0 +1,114 @@
+"""Tables of SQLite, whose columns have no types: each value is read by its own, as a text.
+
+A number is its decimal text: an integer that of an integer, a real number that of a decimal, exactly, so that it can be
+put into bins and into nothing else.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any, final
+from urllib.parse import quote
+
+import numpy as np
+
+from hdmm.data.chunked import Chunk, Chunked
+from hdmm.data.people import identifier
+from hdmm.data.source import check_columns
+from hdmm.data.tally import Records
+from hdmm.errors import DataError
+from hdmm.schema import Bins, Domain, Schema
+
+_BATCH = 1 << 16
+_REAL = ("REAL", "FLOA", "DOUB")  # as SQLite itself recognises declared types
+
+Value = bytes | int | float | None
+
+
+@final
+@dataclass(frozen=True)
+class SqliteTable(Chunked):
+    """A table or a view of an SQLite file."""
+
+    path: Path
+    name: str
+
+    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+        try:
+            with self._connected() as connection:
+                found = connection.execute("SELECT name, type FROM pragma_table_info(?)", [self.name]).fetchall()
+        except sqlite3.Error as error:
+            raise DataError(f"{self.path}: cannot be read ({type(error).__name__}); check the file") from None
+        types = {column.decode(): declared.decode(errors="replace").upper() for column, declared in found}
+        if not types:
+            raise DataError(f"{self.path}: there is no table {self.name!r}; check its name")
+        check_columns(f"{self.path}: {self.name!r}", types, schema, names, id)
+        owned = {column: domain for name in names for column, domain in schema[name].columns(name).items()}
+        for column in [*owned, *([] if id is None else [id])]:
+            if any(part in types[column] for part in _REAL) and not isinstance(owned.get(column), Bins):
+                raise DataError(
+                    f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins only; "
+                    "cast it to INTEGER or TEXT in a view"
+                )
+
+    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+        domains = {name: schema[name] for name in names}
+        columns = [column for name in names for column in schema[name].columns(name)]
+        wanted = ", ".join(map(_quoted, [*columns, *([] if id is None else [id])]))
+        with self._connected() as connection:
+            (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
+            cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")
+            done = 0
+            while rows := cursor.fetchmany(_BATCH):
+                done += len(rows)
+                yield Chunk(partial(_decode, rows, domains, id is not None), min(done / total, 1.0))
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(f"file:{quote(str(self.path))}?mode=ro", uri=True)) as connection:
+            connection.text_factory = bytes  # what is not UTF-8 is outside every domain, and no error
+            yield connection
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _decode(rows: Sequence[tuple[Value, ...]], domains: Mapping[str, Domain], owned: bool) -> Records:
+    columns = iter(list(zip(*rows, strict=True)))
+    codes = {}
+    for name, attribute in domains.items():
+        parts = [_codes(domain, next(columns)) for domain in attribute.columns(name).values()]
+        codes[name] = attribute.combine(parts)
+    return Records(len(rows), codes, _people(next(columns)) if owned else None)
+
+
+def _codes(domain: Domain, values: Sequence[Value]) -> Any:
+    texts = [_text(value) for value in values]
+    numbers = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+    return domain.encode(list(numbers))[np.fromiter((numbers[text] for text in texts), np.int64, len(texts))]
+
+
+def _people(values: Sequence[Value]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([identifier(_text(value)) for value in values], pa.string())
+
+
+def _text(value: Value) -> bytes:
+    """The text of a value; empty where there is none."""
+    if isinstance(value, bytes):
+        return value
+    if value is None:
+        return b""
+    if isinstance(value, int):
+        return b"%d" % value
+    text = f"{Decimal(value):f}" if isfinite(value) else str(value)
+    return (text if "." in text or not isfinite(value) else text + ".0").encode()

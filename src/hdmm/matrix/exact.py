@@ -1,0 +1,209 @@
+"""Exact integer answers by floating-point products, which are many times faster than products of integers.
+
+Floats hold integers up to 2^53 exactly, and sums that stay below it are exact in whatever order they are added. The
+first factors act on the whole vector as long as nothing can grow beyond that. The others act on a slab of it at a time;
+before one of them would leave the exact range, numbers are split into low and high bits, which go on by themselves.
+What becomes of a slab's exact answers is written in its place at once, so that one vector is all that is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.matrix import kronecker
+from hdmm.matrix.base import Array, Matrix
+from hdmm.matrix.compose import Kron
+from hdmm.matrix.kronecker import Advance, Step, kron_apply, kron_into, work_size
+from hdmm.matrix.leaf import Dense, Identity, Total
+from hdmm.matrix.threads import waves
+from hdmm.matrix.workspace import empty
+
+Integers = NDArray[np.int64]
+Finish = Callable[[Integers | None, Integers], Array]
+"""What is made of exact answers high·2^LOW + low; no high means that low is all of them."""
+
+FLOAT, INTEGER = 53, 62
+"""Bits within which numbers are exact: as floats and as integers."""
+LOW = 40
+"""Bits of the low part of an answer that 62 bits may not hold."""
+_USUAL = 13
+"""Bits that the answers of a factor of some tens of cells have beyond those of the counts, when it is rounded."""
+_FEWEST = 4
+"""Bits of a number that are worth a product of its own."""
+
+
+def reach_of(factor: Matrix) -> int:
+    """How many times the largest entry of a vector an entry of the product can be, at most."""
+    return int(factor.power(1).apply(np.ones(factor.shape[1], np.int64)).max())
+
+
+def exact_apply(
+    matrix: Matrix,
+    reach: int,
+    counts: Integers,
+    finish: Finish,
+    dtype: np.dtype[Any],
+    *,
+    overwrite: bool = False,
+    on_progress: Advance | None = None,
+) -> Array:
+    """What ``finish`` makes of the exact answers, a piece at a time, as an array of a type of 8 bytes or of objects.
+
+    With ``overwrite`` the counts may be lost, and their memory hold what is returned. How large the counts are
+    decides only how many products are needed.
+    """
+    largest = int(counts.max(initial=0))
+    bits, narrow = largest.bit_length(), largest * reach <= 1 << INTEGER
+    halves = _halves(on_progress)
+    if isinstance(matrix, Kron) and all(isinstance(factor, Identity) for factor in matrix.factors):
+        room = counts if overwrite else empty(counts.size, np.dtype(np.int64))
+        return _finished([], [], counts, room, bits, finish, dtype, narrow, on_progress)
+    if not isinstance(matrix, Kron) or not all(_written(factor) for factor in matrix.factors):
+        if narrow:
+            answers = matrix.apply(counts)
+            return _finished([], [], answers, answers, bits, finish, dtype, narrow, on_progress)
+        return _by_bits(matrix, reach, counts, finish, dtype)
+    steps = matrix.steps
+    reaches = [reach_of(factor) for factor in matrix.factors]
+    head = _fitting(reaches, bits)
+    first = [*steps[:head], *(_none(step.columns) for step in steps[head:])]
+    size = max(work_size(first), prod(step.rows for step in steps))
+    room = counts.view(float) if overwrite and size <= counts.size else empty(size, np.dtype(float))
+    vector = kron_into(first, counts, room, on_progress=halves and halves[0])
+    bits += prod(reaches[:head]).bit_length()
+    return _finished(steps[head:], reaches[head:], vector, room, bits, finish, dtype, narrow, halves and halves[1])
+
+
+def slab_size(factors: Sequence[Matrix], largest: int) -> int:
+    """The most elements of a slab, for counts up to the largest."""
+    head = _fitting([_reach_when_whole(factor) for factor in factors], largest.bit_length())
+    return prod(max(factor.shape) for factor in factors[head:])
+
+
+def _reach_when_whole(factor: Matrix) -> int:
+    """The reach of a factor; one that is not yet rounded to integers is taken for one of usual precision."""
+    return reach_of(factor) if factor.dtype.kind == "i" else 1 << _USUAL
+
+
+def _none(size: int) -> Step:
+    return Step(size, size, None)
+
+
+def _halves(on_progress: Advance | None) -> tuple[Advance, Advance] | None:
+    if on_progress is None:
+        return None
+    return (lambda part: on_progress(part / 2)), (lambda part: on_progress((1 + part) / 2))
+
+
+def _written(factor: Matrix) -> bool:
+    """Whether products are plain sums, all of which floats hold exactly if they hold the largest.
+
+    Others, such as ranges, are differences of running sums, which may be larger than any answer.
+    """
+    if not isinstance(factor, (Dense, Identity, Total)):
+        return False
+    return isinstance(factor, Identity) or reach_of(factor).bit_length() <= FLOAT - _FEWEST
+
+
+def _fitting(reaches: Sequence[int], bits: int) -> int:
+    """How many of the factors can act one after the other before numbers of so many bits leave the exact range."""
+    found = 0
+    while found < len(reaches) and bits + prod(reaches[: found + 1]).bit_length() <= FLOAT:
+        found += 1
+    return found
+
+
+def _finished(
+    steps: Sequence[Step],
+    reaches: Sequence[int],
+    vector: Array,
+    room: Array,
+    bits: int,
+    finish: Finish,
+    dtype: np.dtype[Any],
+    narrow: bool,
+    on_progress: Advance | None,
+) -> Array:
+    """The last factors act on a slab at a time, and its exact answers are finished and written in its place."""
+    columns, rows = prod(step.columns for step in steps), prod(step.rows for step in steps)
+    left = vector.size // columns
+    size = left * rows
+    out = np.empty(size, dtype) if dtype.kind == "O" else room.view(dtype)[:size]
+    before, after = vector.reshape(left, columns), out.reshape(left, rows)
+    chunk = max(1, kronecker.PIECE // max(rows, columns))
+    slabs = [slice(start, min(start + chunk, left)) for start in range(0, left, chunk)]
+    if rows > columns:  # as in kron_apply: nothing that was not read is lost
+        slabs.reverse()
+
+    def work(slab: slice) -> tuple[slice, Array]:
+        x = before[slab]
+        own = min(bits, int(max(x.max(), -x.min())).bit_length()) if steps else bits
+        high, low = _joined(_leaves(steps, reaches, x, own, 0), narrow)
+        return slab, finish(high, low).reshape(-1, rows)
+
+    done = 0
+    # Slabs too large for a cache come one by one, so that few of them are in memory; threads then share each.
+    with waves(size if chunk * rows <= kronecker.PIECE else 0) as run:
+        for results in run(work, slabs):
+            for slab, result in results:
+                after[slab] = result
+            done += len(results)
+            if on_progress is not None:
+                on_progress(done / len(slabs))
+    return out
+
+
+def _leaves(
+    steps: Sequence[Step], reaches: Sequence[int], x: Array, bits: int, shift: int
+) -> Iterator[tuple[Array, int]]:
+    """Arrays and how many bits to shift them, which add up to the product of the steps with each row of x."""
+    act = _fitting(reaches, bits)
+    if act:
+        rest = prod(step.columns for step in steps[act:])
+        x = kron_apply([_none(len(x)), *steps[:act], _none(rest)], x.reshape(-1), np.dtype(float)).reshape(-1, rest)
+        bits += prod(reaches[:act]).bit_length()
+        steps, reaches = steps[act:], reaches[act:]
+    if not steps:
+        yield x, shift
+        return
+    width = FLOAT - reaches[0].bit_length()
+    high = x * 2.0**-width
+    np.floor(high, out=high)
+    low = high * -(2.0**width)
+    low += x
+    yield from _leaves(steps, reaches, low, width, shift)
+    yield from _leaves(steps, reaches, high, bits - width, shift + width)
+
+
+def _joined(parts: Iterator[tuple[Array, int]], narrow: bool) -> tuple[Integers | None, Integers]:
+    """The sum of shifted parts, as one integer or as a high and a low one."""
+    high: Integers | None = None
+    low: Integers | None = None
+    for part, shift in parts:
+        value: Integers = part.astype(np.int64, copy=False).reshape(-1)
+        if narrow:
+            shifted = value << shift if shift else value
+            low = shifted if low is None else np.add(low, shifted, out=shifted if shift else None)
+            continue
+        below = max(LOW - shift, 0)
+        upper = value >> below << max(shift - LOW, 0)
+        lower = (value & ((1 << below) - 1)) << shift if below else np.zeros_like(value)
+        high, low = (upper, lower) if high is None or low is None else (high + upper, low + lower)
+    assert low is not None
+    if high is not None:
+        high += low >> LOW
+        low &= (1 << LOW) - 1
+    return high, low
+
+
+def _by_bits(matrix: Matrix, reach: int, counts: Integers, finish: Finish, dtype: np.dtype[Any]) -> Array:
+    """Factors that are not written out: so few bits of the counts at a time that no answer is beyond an integer's."""
+    width = INTEGER - reach.bit_length()
+    shifts = range(0, int(counts.max()).bit_length(), width)
+    parts = ((matrix.apply(counts >> shift & ((1 << width) - 1)), shift) for shift in shifts)
+    return finish(*_joined(parts, False)).astype(dtype, copy=False)

@@ -1,0 +1,71 @@
+"""Large work arrays: in memory, or in a private temporary file where memory is short.
+
+The file is removed from its directory (TMPDIR) as soon as it is open: nobody else can open it, and whatever happens to
+the process, nothing of it stays.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from errno import ENOSPC
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import FaultError
+from hdmm.texttable import bytes_text
+
+_LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
+def physical_memory() -> int:
+    """The machine's memory in bytes, 8 GiB where it cannot be asked."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def memory_limit() -> int:
+    """How many bytes may be used: half of the machine's memory, or what :func:`limited` says."""
+    said = _LIMIT.get()
+    return physical_memory() // 2 if said is None else said
+
+
+@contextmanager
+def limited(limit: int | None) -> Iterator[None]:
+    """Within it, so many bytes of memory may be used; None leaves it as it is."""
+    token = _LIMIT.set(_LIMIT.get() if limit is None else limit)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
+
+
+def on_disk(size: int, limit: int) -> bool:
+    """Whether a work array of so many bytes is in a file: where it would take more than half of the memory."""
+    return size > limit // 2
+
+
+def empty(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array whose elements are not set."""
+    needed = size * dtype.itemsize
+    if not on_disk(needed, memory_limit()):
+        return np.empty(size, dtype)
+    try:
+        with tempfile.TemporaryFile(prefix="hdmm-") as file:
+            if shutil.disk_usage(tempfile.gettempdir()).free < needed:
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            file.truncate(needed)
+            return np.memmap(file, dtype, "r+", shape=(size,)).view(np.ndarray)
+    except OSError as error:
+        raise FaultError(
+            f"{tempfile.gettempdir()}: a work file of {bytes_text(needed)} cannot be written: {error.strerror}; set "
+            "TMPDIR to a directory with more room, or allow more memory"
+        ) from None

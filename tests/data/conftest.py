@@ -1,0 +1,182 @@
+"""Every engine that records may be in: `hold` puts an Arrow table into one, and returns what a user gives as data."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hdmm.data import Table
+
+ENGINES = ["parquet", "arrow", "pandas", "polars", "duckdb", "ibis", "other ibis", "sqlite", "postgres", "spark"]
+
+Hold = Callable[[pa.Table], Any]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a server that runs for these tests; it refuses to run as root, so that another user must."""
+    if shutil.which("initdb") is None or shutil.which("pg_ctl") is None:
+        pytest.skip("needs the programs of a Postgres server (initdb, pg_ctl)")
+    user = None
+    if os.geteuid() == 0:
+        if "postgres" not in {entry.pw_name for entry in pwd.getpwall()}:
+            pytest.skip("Postgres does not run as root, and there is no user postgres")
+        user = "postgres"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="hdmm-postgres-") as directory:
+        if user is not None:
+            shutil.chown(directory, user)
+
+        def run(*command: str) -> None:
+            subprocess.run(command, user=user, cwd=directory, check=True, stdout=subprocess.DEVNULL)
+
+        data = f"{directory}/data"
+        run("initdb", "-D", data, "-U", "hdmm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
+        run("pg_ctl", "-D", data, "-w", "-l", f"{directory}/log", "-o", options, "start")
+        try:
+            yield f"postgresql://hdmm@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session of Spark in this process and one of Java."""
+    pytest.importorskip("pyspark", reason="needs pyspark, the extra hdmm[spark]")
+    if shutil.which("java") is None:
+        pytest.skip("needs Java")
+    import warnings
+
+    from pyspark.sql import SparkSession
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.host", "127.0.0.1")
+        session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def hold(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Hold:
+    """Put a table into the engine that a test is about."""
+    if engine == "postgres":
+        address = request.getfixturevalue("postgres")
+        return lambda table: _postgres(table, address)
+    if engine == "spark":
+        session = request.getfixturevalue("spark")
+        return lambda table: _spark(table, session)
+    if engine in ("parquet", "duckdb", "sqlite"):
+        write = {"parquet": _parquet, "duckdb": _duckdb, "sqlite": _sqlite}[engine]
+        return lambda table: write(table, tmp_path)
+    return {"arrow": lambda table: table, "pandas": _pandas, "polars": _polars, "ibis": _ibis, "other ibis": _other}[
+        engine
+    ]
+
+
+def _parquet(table: pa.Table, folder: Path) -> str:
+    half = table.num_rows // 2
+    pq.write_table(table.slice(0, half), folder / "a-1.parquet")
+    pq.write_table(table.slice(half), folder / "a-2.parquet")
+    return str(folder / "a-*.parquet")
+
+
+def _pandas(table: pa.Table) -> Any:
+    import pandas as pd
+
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.int16(): pd.Int16Dtype(), pa.bool_(): pd.BooleanDtype()}
+    frame = table.to_pandas(types_mapper=nullable.get)
+    for at, name in enumerate(frame.columns):
+        if at % 2 and pa.types.is_string(table.schema.field(name).type):
+            frame[name] = frame[name].astype(object)
+    return frame
+
+
+def _polars(table: pa.Table) -> Any:
+    import polars as pl
+
+    return pl.from_arrow(table)
+
+
+def _ibis(table: pa.Table) -> Any:
+    import ibis
+
+    return ibis.memtable(table)
+
+
+def _other(table: pa.Table) -> Any:
+    import ibis
+    import polars as pl
+
+    return ibis.polars.connect({"records": pl.from_arrow(table)}).table("records")
+
+
+def _duckdb(table: pa.Table, folder: Path) -> Table:
+    path = folder / f"{uuid4().hex}.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", table)
+        connection.execute("CREATE SCHEMA other")
+        connection.execute("CREATE TABLE other.people AS SELECT * FROM given")
+    return Table(path, "other.people")
+
+
+def _sqlite(table: pa.Table, folder: Path) -> Table:
+    names = ", ".join(f'"{name}"' for name in table.column_names)
+    marks = ", ".join("?" * table.num_columns)
+    rows = [
+        [str(value) if isinstance(value, Decimal) else value for value in row.values()] for row in table.to_pylist()
+    ]
+    path = folder / f"{uuid4().hex}.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE people ({names})")
+        connection.executemany(f"INSERT INTO people VALUES ({marks})", rows)
+    connection.close()
+    return Table(path, "people")
+
+
+def _sql_types(table: pa.Table, names: dict[str, str]) -> list[str]:
+    kinds = [str(field.type).partition("(")[0] for field in table.schema]
+    return [
+        names[kind] + (f"({field.type.precision}, {field.type.scale})" if kind == "decimal128" else "")
+        for kind, field in zip(kinds, table.schema, strict=True)
+    ]
+
+
+def _postgres(table: pa.Table, address: str) -> Table:
+    import psycopg
+
+    names = {"string": "text", "int64": "bigint", "int16": "smallint", "bool": "boolean", "decimal128": "numeric"}
+    types = _sql_types(table, {**names, "double": "double precision", "float": "real", "date32[day]": "date"})
+    name = f"people_{uuid4().hex}"
+    columns = ", ".join(f'"{column}" {type}' for column, type in zip(table.column_names, types, strict=True))
+    with psycopg.connect(address) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name} ({columns})")
+        marks = ", ".join(["%s"] * table.num_columns)
+        cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", [list(row.values()) for row in table.to_pylist()])
+    return Table(address, name)
+
+
+def _spark(table: pa.Table, session: Any) -> Any:
+    names = {"string": "string", "int64": "bigint", "int16": "smallint", "bool": "boolean", "decimal128": "decimal"}
+    types = _sql_types(table, {**names, "double": "double", "float": "float", "date32[day]": "date"})
+    schema = ", ".join(f"`{column}` {type}" for column, type in zip(table.column_names, types, strict=True))
+    return session.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)

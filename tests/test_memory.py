@@ -1,0 +1,123 @@
+"""Memory is estimated from shapes, work arrays that are too large go to files, and what fits nowhere is refused."""
+
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import hdmm
+from hdmm import memory
+from hdmm.errors import FaultError, InputError, TooLargeError
+from hdmm.matrix import Dense, Identity, Kron, Prefix, Spiked, workspace
+from hdmm.memory import allowed, check_disk, check_memory, memory_size, needed
+from hdmm.strategy import Block, KronStrategy, MarginalStrategy, ResidualStrategy, UnionStrategy
+
+GB = 10**9
+
+
+def encoded(*sizes):
+    schema = hdmm.Schema({f"a{i}": range(n) for i, n in enumerate(sizes)})
+    return hdmm.Workload(schema).add("first", a0=hdmm.Identity()).encoded
+
+
+def strategy(family, n, rows=None):
+    sizes = (n, n, n)
+    square = Dense(np.ones((rows or n, n), int) + np.eye(rows or n, n, dtype=int))
+    block = Block((0, 1, 2), (square,) * 3)
+    if family == "kron":
+        return KronStrategy(sizes, (block,))
+    if family == "identity":
+        return KronStrategy(sizes, (Block((0, 1, 2), (Identity(n),) * 3),))
+    if family == "union":
+        return UnionStrategy(sizes, (block, Block((0, 1), (square,) * 2)))
+    if family == "marginal":
+        return MarginalStrategy(sizes, (Block((0, 1, 2), (Identity(n),) * 3), Block((0,), (Identity(n),))))
+    return ResidualStrategy(sizes, (Block((0, 1, 2), (Spiked.centred(n),) * 3),))
+
+
+FAMILIES = ["kron", "identity", "union", "marginal", "residual"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_more_cells_need_more_and_more_answers_no_less(family):
+    found = [needed(strategy(family, n), encoded(n, n, n), 100 * GB).memory for n in (50, 100, 200, 400)]
+    assert found == sorted(set(found))
+    assert found[-1] >= 2 * 8 * 400**3  # counts, as they were counted and as they are capped
+
+
+def test_factors_that_grow_need_more():
+    grown = [needed(strategy("kron", 200, rows), encoded(200, 200, 200), 100 * GB).memory for rows in (200, 220, 300)]
+    assert grown == sorted(set(grown))
+
+
+def test_work_arrays_of_more_than_half_of_the_memory_are_files():
+    plan, work = strategy("kron", 400, 450), encoded(400, 400, 400)
+    roomy, tight = needed(plan, work, 100 * GB), needed(plan, work, GB)
+    assert roomy.disk == 0
+    assert tight.disk >= 8 * 450**3
+    assert tight.memory < roomy.memory
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_too_large_is_refused_and_says_what_would_fit(family):
+    check_memory(strategy(family, 300), encoded(300, 300, 300), 16 * GB)
+    with pytest.raises(TooLargeError, match=r"27,000,000 cells over 3 attributes.*limit is 200 MB.*--memory"):
+        check_memory(strategy(family, 300), encoded(300, 300, 300), 200 * 10**6)
+
+
+def test_the_limit_is_what_is_allowed():
+    with allowed("200MB"), pytest.raises(TooLargeError):
+        check_memory(strategy("kron", 300), encoded(300, 300, 300))
+    with allowed("16GB"), allowed(None):
+        check_memory(strategy("kron", 300), encoded(300, 300, 300))
+
+
+def test_files_that_do_not_fit_are_refused_before_anything_is_charged(monkeypatch):
+    usage = namedtuple("usage", ["free"])
+    monkeypatch.setattr(memory.shutil, "disk_usage", lambda place: usage(10**6))
+    with pytest.raises(TooLargeError, match="TMPDIR"):
+        check_disk(strategy("kron", 400, 450), encoded(400, 400, 400), GB)
+    check_disk(strategy("kron", 400, 450), encoded(400, 400, 400), 100 * GB)
+
+
+@pytest.mark.parametrize(("text", "size"), [("8GB", 8 * GB), (" 500 mb", 5 * 10**8), ("1.5GiB", 3 << 29), (77, 77)])
+def test_sizes(text, size):
+    assert memory_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "8", "GB", "-1GB", "0GB", "8 gigs", 0, -5, True, 1.5])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(InputError, match='memory="8GB"'):
+        memory_size(text)
+
+
+@pytest.mark.parametrize("factor", [Dense(np.arange(12).reshape(4, 3)), Dense(np.arange(12).reshape(3, 4)), Prefix(4)])
+def test_products_in_files_are_those_in_memory(factor, tmp_path, monkeypatch):
+    monkeypatch.setattr("hdmm.matrix.kronecker.PIECE", 5)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    product = Kron([factor] * 4)
+    x = np.random.default_rng(0).integers(-9, 9, product.shape[1])
+    expected = product.apply(x)
+    with allowed(16):
+        found = product.apply(x)
+        held = workspace.empty(100, np.dtype(float))
+    assert found.tolist() == expected.tolist()
+    assert isinstance(held.base, np.memmap)
+    assert not list(tmp_path.iterdir())  # nobody else can open what has no name
+
+
+def test_a_full_disk_is_a_fault_that_names_the_remedy(monkeypatch):
+    usage = namedtuple("usage", ["free"])
+    monkeypatch.setattr(workspace.shutil, "disk_usage", lambda place: usage(10))
+    with allowed(16), pytest.raises(FaultError, match="set TMPDIR"):
+        workspace.empty(100, np.dtype(float))
+
+
+def test_a_release_is_refused_before_the_data_are_opened(tmp_path):
+    schema = hdmm.Schema({name: range(200) for name in "abc"})
+    pairs = [{"a": hdmm.Identity(), "b": hdmm.Total()}, {"b": hdmm.Identity(), "c": hdmm.Identity()}]
+    workload = hdmm.Workload(schema).add("one", pairs[0]).add("two", pairs[1])
+    plan = hdmm.select(workload, operators=[hdmm.baselines.Identity()])
+    for size, message in {"50MB": "8,000,000 cells.*limit is 50 MB", "much": "expected a size"}.items():
+        with pytest.raises(InputError, match=message):
+            hdmm.release(plan, tmp_path / "none.csv", hdmm.Budget(epsilon="1"), ledger=None, memory=size)
