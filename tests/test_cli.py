@@ -547,3 +547,28 @@ def test_a_ledger_is_made_charged_shown_and_verified(run, planned: Path) -> None
 def test_a_ledger_or_none_must_be_said_not_both(run, planned: Path, workplace: Path) -> None:
     refused(run, workplace, [*RELEASE, "--epsilon", "1", "--ledger", "budget.db"], "not both")
     refused(run, workplace, [*RELEASE, "--epsilon", "1", "--id", "x"], "give --ledger")
+
+
+def test_new_questions_are_answered_from_a_release(run, planned: Path) -> None:
+    assert run(*RELEASE, "--epsilon", "1").code == 0
+    asked = "SELECT sex, COUNT(*) FROM people WHERE age >= 4 GROUP BY sex"
+    shown = run("answer", "out", asked)
+    assert shown.code == 0
+    assert shown.out.split()[:6] == ["sex", "age", "answer", "stderr", "low", "high"]
+    kept = run("answer", "out", asked, "-o", "old.csv", "--level", "0.99")
+    assert (kept.code, kept.out) == (0, "wrote old.csv; nothing was spent\n")
+    assert len(planned.with_name("old.csv").read_text().splitlines()) == 3
+    assert run("answer", "out", asked, "-o", "old.csv").code == 2
+    assert run("answer", "out", asked, "-o", "old.txt").code == 2
+    assert run("answer", "nowhere", asked).code == 2
+    wrong = run("answer", "out", "SELECT SUM(age) FROM people")
+    assert (wrong.code, "COUNT(*)" in wrong.err) == (2, True)
+
+
+def test_records_are_made_up_from_a_release(run, planned: Path) -> None:
+    assert run(*RELEASE, "--epsilon", "1").code == 0
+    made = run("synthesize", "out", "-o", "made.csv", "--rows", "25", "--seed", "1")
+    assert (made.code, made.out) == (0, "wrote 25 made-up records to made.csv; nothing was spent\n")
+    lines = planned.with_name("made.csv").read_text().splitlines()
+    assert (len(lines), lines[0]) == (26, '"sex","age","state"')
+    assert run("synthesize", "out", "-o", "made.csv").code == 2

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hdmm import Budget, Ledger, Plan, Progress, Spec, Table, Unit, __version__, release, select
+from hdmm import Budget, Ledger, Plan, Progress, Release, Spec, Table, Unit, Workload, __version__, release, select
+from hdmm._release.write import save_table
 from hdmm.errors import HdmmError, InputError
 from hdmm.memory import allowed
 from hdmm.privacy.budget import decimal_text
@@ -229,6 +230,53 @@ def release_command(
         typer.echo(f"{output}: was published before under this id; nothing was spent")
         return
     typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
+
+
+@app.command()
+def answer(
+    release: Annotated[Path, typer.Argument(help="A directory that hdmm release wrote.")],
+    sql: Annotated[str, typer.Argument(help="A counting query: SELECT …, COUNT(*) FROM t WHERE … GROUP BY …")],
+    level: Annotated[float, typer.Option(help="How likely an interval holds its true answer.")] = 0.95,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the table to this new .csv or .parquet file.")
+    ] = None,
+) -> None:
+    """Answer a new question from a release, with its margin: at no cost, and without the data.
+
+    hdmm answer out "SELECT sex, COUNT(*) FROM people WHERE age >= 18 GROUP BY sex"
+    """
+    loaded = Release.load(release)
+    asked = Workload(loaded.plan.workload.schema).add_sql("answer", sql)
+    tables = loaded.answer(asked, level=level)
+    if output is None:
+        for table in tables.values():
+            typer.echo(text_table(table.column_names, [list(row.values()) for row in table.to_pylist()]) + "\n")
+        return
+    if len(tables) > 1:
+        raise InputError(
+            f"{output}: the query has {len(tables)} tables; ask for one of them at a time, or leave -o out"
+        )
+    (table,) = tables.values()
+    save_table(table, output)
+    typer.echo(f"wrote {output}; nothing was spent")
+
+
+@app.command()
+def synthesize(
+    release: Annotated[Path, typer.Argument(help="A directory that hdmm release wrote.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new .csv or .parquet file.")],
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="How many records, by default the estimated number of people.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same records.")] = None,
+) -> None:
+    """Make up records that agree with a release as well as they can: at no cost, and without the data.
+
+    They are biased, and say nothing that the release does not: take its tables for numbers, and these to try things.
+    """
+    made = Release.load(release).synthesize(rows, seed=seed)
+    save_table(made, output)
+    typer.echo(f"wrote {made.num_rows:,} made-up records to {output}; nothing was spent")
 
 
 @ledgers.command()

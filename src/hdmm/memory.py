@@ -39,7 +39,10 @@ _PIECES = 16
 """Arrays of a piece's size in every thread."""
 _TABLES = 3
 """Arrays of a marginal's size while it is put together from its parts."""
-_LARGEST_COUNT = 1 << 40
+_LARGEST_COUNT = 1 << 30
+"""Records in one cell; where one had more, slabs could be larger than is expected here."""
+_PROGRAM = 1 << 27
+"""What the program itself takes."""
 _PER_ANSWER = 8 * 8
 """Answer, standard error, both ends of the interval, labels and their copy in a table."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
@@ -122,7 +125,7 @@ def needed(strategy: Strategy, workload: Encoded, limit: int) -> Need:
     answering = max(_answering(strategy, product) for product in workload.products)
     memory, disk = _placed([*states, answering], limit)
     pieces = _PIECES * PIECE * _NUMBER * min(os.cpu_count() or 1, MOST)
-    return Need(max(measuring.memory, kept + memory) + pieces, max(measuring.disk, disk))
+    return Need(max(measuring.memory, kept + memory) + pieces + _PROGRAM, max(measuring.disk, disk))
 
 
 def _surely_fits(blocks: Sequence[Block], limit: int) -> bool:

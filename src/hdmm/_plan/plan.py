@@ -174,16 +174,16 @@ class Plan:
 
         return target_margins(self, budget)
 
-    def accuracy(self, name: str, budget: Budget) -> Accuracy:
-        """The standard error and the 95% margin of every answer to a product."""
-        key = (name, budget)
+    def accuracy(self, name: str, budget: Budget, level: float = 0.95) -> Accuracy:
+        """The standard error and the margin, at a level of confidence, of every answer to a product."""
+        key = (name, budget, level)
         if key not in self._accuracies:
             product = self.workload.encoded.products[self.workload.place(name)]
-            self._accuracies[key] = accuracy(self.strategy, product, self.calibrate(budget))
+            self._accuracies[key] = accuracy(self.strategy, product, self.calibrate(budget), level)
         return self._accuracies[key]
 
     @cached_property
-    def _accuracies(self) -> dict[tuple[str, Budget], Accuracy]:
+    def _accuracies(self) -> dict[tuple[str, Budget, float], Accuracy]:
         return {}
 
     def errors(self, budget: Budget) -> pa.Table:

@@ -56,6 +56,12 @@ class Rows:
         columns |= {"answer": answer, "stderr": stderr, "low": answer - margin, "high": answer + margin}
         return pa.record_batch(columns)
 
+    def table(self) -> pa.Table:
+        """All rows."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches([self.some(0, len(self.answers))])
+
     def batches(self, size: int = ROWS) -> Iterator[pa.RecordBatch]:
         """All rows in order, so many at a time."""
         for start in range(0, len(self.answers), size):

@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from hdmm._release.rows import ROWS, Rows
+from hdmm.errors import FaultError, InputError
+from hdmm.files import check_new
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Format = Literal["parquet", "csv"]
 
@@ -37,3 +43,22 @@ def write_table(
         for batch in rows.batches(size):
             writer.write_batch(batch)
             on_rows(batch.num_rows)
+
+
+def save_table(table: pa.Table, path: Path) -> None:
+    """Write one table to a new file, in the format that its name says."""
+    check_new(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: expected a name that ends in .csv or .parquet")
+    try:
+        with path.open("xb") as file:
+            if path.suffix == ".csv":
+                from pyarrow import csv
+
+                csv.write_csv(table, file)
+            else:
+                from pyarrow import parquet
+
+                parquet.write_table(table, file)
+    except OSError as error:
+        raise FaultError(f"{path}: cannot be written: {error.strerror}") from None

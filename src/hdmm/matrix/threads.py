@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 MOST = 8
 """More threads would wait for memory, and each holds a few pieces."""
-_FEW = 1 << 17
+FEW = 1 << 17
 """Elements up to which starting threads is not worth while."""
 
 _EACH = 4
@@ -34,10 +34,10 @@ def waves(elements: int) -> Iterator[Callable[[Callable[[Item], Result], Iterabl
 
     What is done with these results is done before the next items are begun, so that they may be written over them.
     """
-    threads = 1 if elements <= _FEW else min(os.cpu_count() or 1, MOST)
+    threads = 1 if elements <= FEW else min(os.cpu_count() or 1, MOST)
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
-        if elements > _FEW:
+        if elements > FEW:
             stack.enter_context(_controller().limit(limits=1, user_api="blas"))
 
         def run(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[list[Result]]:

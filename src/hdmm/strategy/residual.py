@@ -8,7 +8,7 @@ and only the sets within some product's attributes are ever stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -18,6 +18,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Matrix, Spiked
+from hdmm.matrix.compose import restricted
 from hdmm.matrix.subsets import Axes, subsets
 from hdmm.strategy.assemble import assemble
 from hdmm.strategy.base import Coefficients, Factored, Noise, Spread, Strategy, placed
@@ -63,9 +64,19 @@ class ResidualStrategy(Strategy):
         }
 
     def supports(self, product: EncodedProduct) -> bool:
-        seen = tuple(axis for axis in product.axes if self._split(axis, product.grams[axis])[1] > 0)
+        if product.condition is None:
+            return self._tells(product.grams)
+        parts = (
+            {axis: restricted(factor, term.masks.get(axis)) for axis, factor in product.factors.items()}
+            for term in product.condition.terms
+        )
+        return all(self._tells({axis: factor.gram().factor() for axis, factor in part.items()}) for part in parts)
+
+    def _tells(self, grams: Mapping[int, Factor]) -> bool:
+        """Whether queries without a condition can be answered: each attribute that matters is measured with others."""
+        seen = tuple(axis for axis, gram in grams.items() if self._split(axis, gram)[1] > 0)
         return all(subset in self._places for subset in subsets(seen)) and all(
-            self._parts[axis].covers(gram) for axis, gram in product.grams.items()
+            self._parts[axis].covers(gram) for axis, gram in grams.items()
         )
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
