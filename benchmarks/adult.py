@@ -179,7 +179,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             raise SystemExit(not run(*wide(Path(folder))))
     if not given.data.exists():
-        raise SystemExit(f"{given.data}: there is no such file; say where adult.csv is with --data, or give --wide")
+        print(f"{given.data}: there is no such file; say where adult.csv is with --data, or give --wide")
+        return
     domain = json.loads(given.data.with_name("adult-domain.json").read_text())
     largest = tuple(sorted(domain, key=domain.__getitem__, reverse=True)[:5])
     cases = [

@@ -147,9 +147,11 @@ def main() -> None:
     parser.add_argument("--epsilon", nargs="+", default=["0.1", "1", "10"])
     given = parser.parse_args()
     if not given.data.exists():
-        raise SystemExit(f"{given.data}: there is no such file; say where adult.csv is with --data")
+        print(f"{given.data}: there is no such file; say where adult.csv is with --data")
+        return
     if not available():
-        raise SystemExit("Private-PGM needs the package mbi: pip install 'hdmm[pgm]'")
+        print("Private-PGM needs the package mbi: pip install 'hdmm[pgm]'")
+        return
     domain = json.loads(given.data.with_name("adult-domain.json").read_text())
     for epsilon in given.epsilon:
         run(given.data, domain, epsilon)
