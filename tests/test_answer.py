@@ -19,9 +19,9 @@ W = (
 )
 PAIRS = hdmm.marginals(SCHEMA, up_to=2)
 FAMILIES = {
-    "kron": (operators.Kron(), W, "laplace"),
+    "kron": (operators.Kron(), W, "gaussian"),
     "explicit": (operators.Explicit(), W, "gaussian"),
-    "union": (operators.Union(), W, "laplace"),
+    "union": (operators.Union(), W, "gaussian"),
     "marginal": (operators.Marginal(), PAIRS, "laplace"),
     "marginal over bases": (operators.MarginalPlus(), W, "gaussian"),
     "residual": (operators.Residual(), PAIRS, "gaussian"),
