@@ -113,16 +113,23 @@ def _shown(schema: Schema, statement: Any) -> list[str]:
     return shown
 
 
+_GROUPINGS = ("grouping_sets", "rollup", "cube")
+
+
 def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
     """The sets of attributes that are grouped by: one without GROUPING SETS, ROLLUP and CUBE."""
     from sqlglot import exp
 
     if group is None:
         return [()]
-    if any(value for key, value in group.args.items() if key != "expressions"):
+    if any(value for key, value in group.args.items() if key not in ("expressions", *_GROUPINGS)):
         raise WorkloadError("GROUP BY ALL is not supported; name the columns")
+    # Some versions of the parser keep ROLLUP, CUBE and GROUPING SETS beside the columns, others among them.
+    nodes = [*group.expressions, *(node for key in _GROUPINGS for node in group.args.get(key) or [])]
+    if any(isinstance(node, (exp.Rollup, exp.Cube)) and not node.expressions for node in nodes):
+        raise WorkloadError("WITH ROLLUP and WITH CUBE are not supported; write ROLLUP (…) or CUBE (…)")
     parts: list[list[tuple[str, ...]]] = []
-    for node in group.expressions:
+    for node in nodes:
         match node:
             case exp.GroupingSets():
                 parts.append([_columns(schema, item) for item in node.expressions])
