@@ -46,8 +46,7 @@ def mean_squared_z(people: Path, plan: hdmm.Plan, name: str, count: int, budget:
     true, stderr, total = truth(people, name), None, 0.0
     for _ in range(count):
         made = hdmm.release(plan, people, budget, ledger=None)
-        product = plan.workload.encoded.products[[p.name for p in plan.workload.products].index(name)]
-        answer = plan.strategy.answer(product, made._state)
+        answer = made.rows(name).answers
         if stderr is None:
             stderr = made.table(name)["stderr"].to_numpy()
         total += float(np.mean(((answer - true) / stderr) ** 2))
@@ -207,7 +206,7 @@ def test_a_record_with_one_value_outside_is_dropped_from_every_table(tmp_path, m
     for operator in OPERATORS:
         made = hdmm.release(hdmm.select(WORKLOAD, operators=[operator]), path, BUDGET, ledger=None)
         assert sum(made.table("table")["answer"].to_pylist()) == pytest.approx(1)
-        assert made.table("older")["answer"].to_pylist() == pytest.approx([0, 1, 1])
+        assert made.table("older")["answer"].to_pylist() == pytest.approx([0, 1, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize(("operator", "epsilon"), [("Marginals", "4"), ("Marginals", "2"), ("Identity", "9")])

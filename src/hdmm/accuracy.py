@@ -7,7 +7,7 @@ equal ones once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import final
@@ -16,7 +16,7 @@ import numpy as np
 
 from hdmm.matrix import Array
 from hdmm.privacy.calibrate import Calibration
-from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_margin
+from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_margin, simultaneous, worst_margin
 from hdmm.strategy import Coefficients, RowTypes, Strategy, in_pieces, rounded, types_of
 from hdmm.workload import EncodedProduct
 
@@ -34,6 +34,8 @@ class Accuracy:
     types: tuple[RowTypes, ...]
     stderr: Array
     margin: Array
+    bounded: bool = False
+    """Whether both are upper bounds, from answers that err no less."""
 
     def spread(self, values: Array, start: int = 0, stop: int | None = None) -> Array:
         """One value per combination of types, as one value per answer, for the answers from start to before stop."""
@@ -46,14 +48,31 @@ class Accuracy:
         return spread
 
 
-def accuracy(strategy: Strategy, product: EncodedProduct, noise: Calibration, level: float = 0.95) -> Accuracy:
-    """The standard error and the margin at that level of every answer to a product."""
+def accuracy(
+    strategy: Strategy,
+    product: EncodedProduct,
+    noise: Calibration,
+    level: float = 0.95,
+    *,
+    together: bool = False,
+    on_progress: Callable[[float], None] | None = None,
+) -> Accuracy:
+    """The standard error and the margin at that level of every answer to a product; or the level of all ``together``.
+
+    Where the strategy knows only bounds of its errors, these are told.
+    """
+    if together:
+        level = simultaneous(level, product.queries)
     types = types_of(strategy, product)
-    parts = [_errors(strategy, product, piece, noise, level) for piece in in_pieces(strategy, product, types)]
-    if not types:
-        return Accuracy((), *parts[0])
-    stderr, margins = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    return Accuracy(types, stderr, margins)
+    parts = []
+    done = 0
+    for piece in in_pieces(strategy, product, types):
+        parts.append(_errors(strategy, product, piece, noise, level))
+        done += len(piece[0]) if piece else 1
+        if on_progress is not None:
+            on_progress(done / (len(types[0]) if types else 1))
+    stderr, margins = parts[0] if not types else (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+    return Accuracy(types, stderr, margins, strategy.bounded)
 
 
 def _errors(
@@ -62,6 +81,8 @@ def _errors(
     """Standard errors and margins of all combinations of these types."""
     shape = tuple(len(one) for one in types)
     blocks = list(strategy.coefficients(product, types, noise.variances))
+    if strategy.bounded:
+        return _bounds(blocks, shape, noise, level)
     second, fourth, sixth, largest = (np.zeros(shape) for _ in range(4))
     if noise.kind == "gaussian":
         for block in blocks:
@@ -85,6 +106,20 @@ def _errors(
             known[key] = _few_terms_margin(blocks, place, scales, level)
         margins[place] = known[key]
     return stderr, np.where(margins == np.rint(margins), margins, margins * (1 + _SLACK))
+
+
+def _bounds(
+    blocks: Sequence[Coefficients], shape: tuple[int, ...], noise: Calibration, level: float
+) -> tuple[Array, Array]:
+    """Bounds of standard errors and margins where answers are known to err no more than sums of these coefficients."""
+    second = np.zeros(shape)
+    for block in blocks:
+        second += noise.variances[block.block] * block.power_sum(2)
+    stderr = np.sqrt(second)
+    if noise.kind == "laplace":
+        return stderr, worst_margin(stderr, min(noise.variances), level)
+    coarse = [float(scale) for scale in noise.scales if scale < _FINE]  # no coefficient is above stderr/σ
+    return stderr, stderr * (normal_margin(1.0, level) + (1 / (2 * min(coarse)) if coarse else 0.0))
 
 
 def _few_terms_margin(

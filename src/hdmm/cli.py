@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -51,6 +52,23 @@ _LONGEST = 200
 Epsilon = Annotated[str | None, typer.Option(help="Privacy budget ε, an exact decimal such as 0.5.")]
 Delta = Annotated[str | None, typer.Option(help="δ beside ε, for Gaussian noise, such as 1e-6.")]
 Rho = Annotated[str | None, typer.Option(help="ρ instead of ε and δ, for Gaussian noise.")]
+
+Level = Annotated[float, typer.Option(help="How likely an interval holds its true answer.")]
+Simultaneous = Annotated[
+    bool, typer.Option("--simultaneous", help="Make all intervals of a table hold together at that level.")
+]
+Estimators = Annotated[
+    Literal["global", "local", "nonnegative", "pgm"],
+    typer.Option(
+        help="global: least squares over all measurements, unbiased, all tables add up. local: each table from one "
+        "block. nonnegative, pgm (Private-PGM): never negative, so biased, without intervals."
+    ),
+]
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Where errors are told as upper bounds, work them out: one solve for each answer."),
+]
+Rounded = Annotated[bool, typer.Option("--rounded", help="Whole numbers, rounded together with their sums.")]
 
 
 @app.command()
@@ -236,7 +254,11 @@ def release_command(
 def answer(
     release: Annotated[Path, typer.Argument(help="A directory that hdmm release wrote.")],
     sql: Annotated[str, typer.Argument(help="A counting query: SELECT …, COUNT(*) FROM t WHERE … GROUP BY …")],
-    level: Annotated[float, typer.Option(help="How likely an interval holds its true answer.")] = 0.95,
+    level: Level = 0.95,
+    simultaneous: Simultaneous = False,
+    estimator: Estimators = "global",
+    exact: Exact = False,
+    rounded: Rounded = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the table to this new .csv or .parquet file.")
     ] = None,
@@ -247,7 +269,9 @@ def answer(
     """
     loaded = Release.load(release)
     asked = Workload(loaded.plan.workload.schema).add_sql("answer", sql)
-    tables = loaded.answer(asked, level=level)
+    tables = loaded.answer(
+        asked, level=level, simultaneous=simultaneous, estimator=estimator, exact=exact, rounded=rounded
+    )
     if output is None:
         for table in tables.values():
             typer.echo(text_table(table.column_names, [list(row.values()) for row in table.to_pylist()]) + "\n")
@@ -259,6 +283,38 @@ def answer(
     (table,) = tables.values()
     save_table(table, output)
     typer.echo(f"wrote {output}; nothing was spent")
+
+
+@app.command()
+def tables(
+    release: Annotated[Path, typer.Argument(help="A directory that hdmm release wrote.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A directory that does not exist yet.")],
+    level: Level = 0.95,
+    simultaneous: Simultaneous = False,
+    estimator: Estimators = "global",
+    exact: Exact = False,
+    rounded: Rounded = False,
+    format: Annotated[Literal["parquet", "csv"], typer.Option(help="The format of the tables.")] = "parquet",
+) -> None:
+    """Write the tables of a release in another way: other intervals, never negative, or rounded. It costs nothing.
+
+    hdmm tables out --simultaneous --level 0.9 --format csv -o wide
+
+    hdmm tables out --estimator nonnegative --rounded -o published
+    """
+    loaded = Release.load(release)
+    with _bars() as advance:
+        loaded.save_tables(
+            output,
+            level=level,
+            simultaneous=simultaneous,
+            estimator=estimator,
+            exact=exact,
+            rounded=rounded,
+            format=format,
+            on_progress=partial(advance, "writing tables"),
+        )
+    typer.echo(f"wrote {len(loaded.plan.workload.products)} tables to {output}; nothing was spent")
 
 
 @app.command()

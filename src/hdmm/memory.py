@@ -26,7 +26,7 @@ from hdmm.matrix.kronecker import PIECE, Step, work_size
 from hdmm.matrix.subsets import Axes, subsets
 from hdmm.matrix.threads import MOST
 from hdmm.matrix.workspace import limited, memory_limit, on_disk
-from hdmm.strategy import Block, KronStrategy, MarginalStrategy, Strategy, UnionStrategy
+from hdmm.strategy import Block, JointStrategy, KronStrategy, MarginalStrategy, Strategy, UnionStrategy
 from hdmm.texttable import bytes_text, count_text
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -39,6 +39,8 @@ _PIECES = 16
 """Arrays of a piece's size in every thread."""
 _TABLES = 3
 """Arrays of a marginal's size while it is put together from its parts."""
+_SOLVING = 8
+"""Vectors of unknowns, and of answers, while least squares is iterated."""
 _LARGEST_COUNT = 1 << 30
 """Records in one cell; where one had more, slabs could be larger than is expected here."""
 _PROGRAM = 1 << 27
@@ -188,6 +190,13 @@ def _(strategy: KronStrategy) -> Sequence[int]:
 @_state.register
 def _(strategy: UnionStrategy) -> Sequence[int]:
     return [_estimate(block) for block in strategy.blocks]
+
+
+@_state.register
+def _(strategy: JointStrategy) -> Sequence[int]:
+    tables = [_NUMBER * block.cells for block in strategy.blocks]  # of places; one more of counts
+    unknown, seen = sum(tables), sum(_NUMBER * block.queries for block in strategy.blocks)
+    return [*tables, max(tables), *[unknown] * _SOLVING, *[seen] * _SOLVING]
 
 
 @_state.register

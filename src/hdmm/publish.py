@@ -76,8 +76,8 @@ def release(
     noise = plan.calibrate(budget)
     check_measurable(plan)
     with allowed(memory):
-        check_memory(plan.strategy, plan.workload.encoded)
-        check_disk(plan.strategy, plan.workload.encoded)
+        check_memory(plan.estimator, plan.workload.encoded)
+        check_disk(plan.estimator, plan.workload.encoded)
     book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger.open(ledger)
     name = id or uuid4().hex
     digest = _plan_digest(plan)

@@ -35,6 +35,7 @@ from hdmm.strategy import (
     ResidualStrategy,
     Strategy,
     UnionStrategy,
+    joined,
 )
 from hdmm.strategy.block import added
 from hdmm.workload import AllRange as Ranges
@@ -179,6 +180,12 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         ),
         _WHOLE,
     ),
+}
+
+
+STRATEGIES |= {
+    f"{name}, all blocks": (joined(STRATEGIES[name][0]), STRATEGIES[name][1])
+    for name in ("union", "optimised union", "optimised union, Gaussian", "direct")
 }
 
 

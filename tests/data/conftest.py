@@ -58,7 +58,7 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session of Spark in this process and one of Java."""
     pytest.importorskip("pyspark", reason="needs pyspark, the extra hdmm[spark]")
     if shutil.which("java") is None:
@@ -71,6 +71,7 @@ def spark() -> Iterator[Any]:
         warnings.simplefilter("ignore")
         builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         session = builder.getOrCreate()
     yield session
     session.stop()

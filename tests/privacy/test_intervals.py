@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hdmm.errors import InputError
 from hdmm.privacy import intervals
-from hdmm.privacy.intervals import margin, normal_margin
+from hdmm.privacy.intervals import margin, normal_margin, simultaneous, worst_margin
 from hdmm.privacy.noise import laplace_variance
 
 
@@ -215,9 +215,65 @@ def test_normal_margin():
     assert normal_margin(1.0, 0.99) == pytest.approx(2.5758293035489)
 
 
-@pytest.mark.parametrize("level", [0, 1, 1.5, -1, math.nan, 0.9999999])
+@pytest.mark.parametrize("level", [0, 1, 1.5, -1, math.nan, 1 - 1e-11])
 def test_an_impossible_level_is_refused(level):
     with pytest.raises(InputError, match="level="):
         margin(1.0, 1, 1, level)
     with pytest.raises(InputError, match="level="):
         normal_margin(1.0, level)
+
+
+WORST_LEVELS = [0.3, 0.5, 0.8, 0.85, 0.9, 0.902, 0.906, 0.908, 0.91, 0.92, 0.93, 0.95, 0.99, 0.999, 1 - 1e-6]
+
+
+@pytest.mark.parametrize("level", WORST_LEVELS)
+def test_no_sum_of_the_worst_family_is_beyond_the_worst_margin(level):
+    """k equal terms and a smaller one: where the proof has the largest quantile of all sums."""
+    scale = 1e5
+    bound = float(worst_margin(1.0, math.inf, level))
+    largest = 0.0
+    for ratio in [*np.linspace(1, 4, 61), *np.linspace(4, 12, 41), 20, 50, 100]:
+        k = math.floor(ratio)
+        shares = [1 / ratio] * k + ([1 - k / ratio] if ratio > k else [])
+        found = margin(scale, np.sqrt(shares), 1, level) / (math.sqrt(2) * scale)
+        largest = max(largest, found)
+        assert found <= bound
+    assert largest >= 0.985 * bound
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=12), st.sampled_from([0.5, 0.9, 0.907, 0.95, 0.99]))
+@settings(max_examples=60)
+def test_no_other_sum_is_either(sizes, level):
+    scale = 1e5
+    stderr = math.sqrt(2) * scale * math.sqrt(sum(size**2 for size in sizes))
+    assert margin(scale, sizes, 1, level) <= 1.004 * worst_margin(stderr, 2 * scale**2, level)  # margins are 0.3% above
+
+
+@pytest.mark.parametrize("scale", [0.5, 1, 3, 10, 100])
+@pytest.mark.parametrize("sizes", [[1], [1, 1], [1, 1, 1, 1, 1], [4, 1, 1], [8, 4, 2, 1], [1] * 20])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_steps_of_discrete_noise_are_within_the_worst_margin(scale, sizes, level):
+    variance = laplace_variance(scale)
+    stderr = math.sqrt(variance * sum(size**2 for size in sizes))
+    assert margin(scale, sizes, 1, level) <= worst_margin(stderr, variance, level)
+
+
+@pytest.mark.parametrize("outside", [1e-6, 1e-8, 1e-9, 2e-10])
+def test_levels_for_very_many_answers_together(outside):
+    """One term has a closed form; of several, the tail is between those of a normal law and Chernoff's bound."""
+    level = 1 - outside
+    scale = 50.0
+    assert margin(scale, 1, 1, level) == pytest.approx(scale * math.log(1 / outside), rel=0.01)
+    for case in (([50.0], [1.0], [2]), ([50.0, 20.0], [1.0, 0.3], [1, 4]), ([50.0], [1.0], [3000])):
+        terms = intervals._Sum.of(*case)
+        found = margin(*case, level)
+        assert intervals._quantile(outside) * terms.stderr * 0.999 <= found <= terms.reach(outside)
+
+
+def test_intervals_that_hold_together_share_what_is_left():
+    assert simultaneous(0.95, 1) == pytest.approx(0.95)
+    assert simultaneous(0.9, 1000) == pytest.approx(0.9999)
+    with pytest.raises(InputError, match="together"):
+        simultaneous(0.95, 10**10)
+    with pytest.raises(InputError, match="level="):
+        simultaneous(1.0, 10)

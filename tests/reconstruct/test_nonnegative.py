@@ -11,7 +11,7 @@ from hdmm.errors import FaultError, NotSupportedError, TooLargeError
 from hdmm.matrix import Identity, Spiked
 from hdmm.reconstruct import local
 from hdmm.reconstruct import nonnegative as room
-from hdmm.reconstruct.estimate import NOTE, biased_table, counts_on
+from hdmm.reconstruct.estimate import counts_on
 from hdmm.reconstruct.local import largest_sets, nonnegative_tables, on_simplex
 from hdmm.reconstruct.nonnegative import nonnegative, nonnegative_counts
 from hdmm.reconstruct.quadratic import least_nonnegative
@@ -37,8 +37,8 @@ def test_counts_are_the_non_negative_least_squares_of_the_dense_oracle(strategy,
     A, y = np.vstack(blocks) / scale[:, None], np.concatenate(answers) / scale
     expected, norm = nnls(A, y)
     found = nonnegative_counts(strategy, answers, list(noise))
-    assert found.joint.axes == (0, 1, 2)
-    x = found.joint.counts
+    assert found.vector.axes == (0, 1, 2)
+    x = found.vector.counts
     assert x.min() >= 0
     assert np.linalg.norm(A @ x - y) <= norm * (1 + 1e-9)
     np.testing.assert_allclose(A @ x, A @ expected, atol=1e-5)  # what is seen is unique, also where x is not
@@ -72,8 +72,8 @@ def test_the_solver_meets_scipys_on_ill_conditioned_and_singular_problems(seed):
 
 def test_measurements_of_nothing_are_no_records():
     strategy = KronStrategy((3,), (Block((0,), (Identity(3),)),))
-    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.zeros(3)], [1.0]).joint.counts, 0)
-    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.full(3, -5)], [1.0]).joint.counts, 0)
+    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.zeros(3)], [1.0]).vector.counts, 0)
+    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.full(3, -5)], [1.0]).vector.counts, 0)
 
 
 def test_a_solver_that_does_not_settle_says_so():
@@ -224,16 +224,3 @@ def test_tables_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(local, "memory_limit", lambda: 100)
     with pytest.raises(TooLargeError, match="limit is 100"):
         nonnegative_tables(strategy, WORKLOAD.encoded, [], [])
-
-
-def test_tables_say_what_they_are():
-    import pyarrow as pa
-
-    table = biased_table({"a": pa.array(["x", "y"]), "b": pa.array([1, 2])}, np.arange(4.0), "Private-PGM")
-    assert table.column_names == ["a", "b", "answer", "estimator"]
-    assert table["a"].to_pylist() == ["x", "x", "y", "y"]
-    assert set(table["estimator"].to_pylist()) == {"Private-PGM"}
-    assert table.schema.metadata[b"hdmm.note"].decode() == NOTE
-    assert biased_table({}, np.array([3.0]), "Private-PGM").num_rows == 1
-    with pytest.raises(ValueError, match="one answer for every combination"):
-        biased_table({"a": pa.array(["x", "y"])}, np.arange(3.0), "Private-PGM")

@@ -6,7 +6,7 @@ from typing import Any
 
 from hdmm._plan.plan import Plan
 from hdmm.privacy.budget import Budget
-from hdmm.strategy import UnionStrategy
+from hdmm.strategy import DirectStrategy, UnionStrategy
 from hdmm.texttable import text_table
 
 _LEGEND = """\
@@ -57,7 +57,9 @@ def _bounded(plan: Plan) -> list[str]:
 
 
 def _local(plan: Plan) -> list[str]:
-    if not isinstance(plan.strategy, UnionStrategy):
+    if plan.estimator.bounded:
+        return ["answers are least squares over all blocks; the errors told are upper bounds, those from one block"]
+    if not isinstance(plan.estimator, (UnionStrategy, DirectStrategy)) or len(plan.strategy.blocks) == 1:
         return []
     return ["each table is answered from one block alone; tables from different blocks need not add up to each other"]
 
@@ -115,7 +117,8 @@ def target_lines(plan: Plan, budget: Budget) -> list[str]:
 
 def _rmse(plan: Plan, budget: Budget, known: str) -> list[str]:
     rmse = plan.rmse(budget)
-    total = f"RMSE over all {plan.workload.query_count:,} answers: "
+    most = "at most " if plan.estimator.bounded else ""
+    total = f"RMSE over all {plan.workload.query_count:,} answers: {most}"
     if all(product.weight == 1 for product in plan.workload.products):
         return [f"{total}{rmse:,.2f}{known}"]
     return [

@@ -62,7 +62,7 @@ def margins(plan: Plan, budget: Budget) -> Margins:
     for product, targets in products:
         for name, target in targets:
             level = float(target.level)
-            margin = float(accuracy(plan.strategy, product, noise, level).margin.max())
+            margin = float(accuracy(plan.estimator, product, noise, level).margin.max())
             found.append((name, product.name, float(target.margin), level, margin))
     return found
 

@@ -22,7 +22,7 @@ from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.intervals import normal_margin
 from hdmm.privacy.unit import Unit
-from hdmm.strategy import Strategy
+from hdmm.strategy import Strategy, joined
 from hdmm.strategy.block import Change, added
 from hdmm.workload import EncodedProduct, Workload
 from hdmm.workload.spec import Aim
@@ -82,8 +82,13 @@ class Plan:
         return objective_of(self.workload, self.aim, self.targets)
 
     @cached_property
+    def estimator(self) -> Strategy:
+        """How answers are made from the measurements: by least squares over all of them, or as the strategy does it."""
+        return joined(self.strategy)
+
+    @cached_property
     def value(self) -> float:
-        """The objective's value at unit noise."""
+        """The objective's value at unit noise, where a union answers each product from one block."""
         return self.objective.value(self.strategy, self.workload.encoded, NORM[self.noise])
 
     @cached_property
@@ -134,12 +139,15 @@ class Plan:
         return {}
 
     def rmse(self, budget: Budget) -> float:
-        """The predicted root mean squared error over all queries, weights included: what the plan minimises."""
-        return rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget))
+        """The predicted root mean squared error over all queries, weights included: what the plan minimises.
+
+        It is an upper bound where ``estimator.bounded`` says so.
+        """
+        return rmse(self.estimator, self.workload.encoded.products, self.calibrate(budget))
 
     def unweighted_rmse(self, budget: Budget) -> float:
         """The predicted root mean squared error of the published answers, weights left out."""
-        return rmse(self.strategy, self.workload.encoded.products, self.calibrate(budget), weighted=False)
+        return rmse(self.estimator, self.workload.encoded.products, self.calibrate(budget), weighted=False)
 
     def bound(self, budget: Budget) -> float | None:
         """A lower bound for every strategy of integer queries on what the plan makes small; None where none is known.
@@ -157,7 +165,7 @@ class Plan:
         """The largest standard error of any answer, weights included."""
         largest = Objective.largest(self.workload.encoded)
         noise = self.calibrate(budget).variances
-        return sqrt(largest.ratios(self.strategy, self.workload.encoded, noise).max())
+        return sqrt(largest.ratios(self.estimator, self.workload.encoded, noise).max())
 
     def least_budget(self, delta: str | None = None) -> Budget:
         """The least budget, to four digits, at which every answer keeps its target.
@@ -174,23 +182,27 @@ class Plan:
 
         return target_margins(self, budget)
 
-    def accuracy(self, name: str, budget: Budget, level: float = 0.95) -> Accuracy:
-        """The standard error and the margin, at a level of confidence, of every answer to a product."""
-        key = (name, budget, level)
+    def accuracy(self, name: str, budget: Budget, level: float = 0.95, *, simultaneous: bool = False) -> Accuracy:
+        """The standard error and the margin, at a level of confidence, of every answer to a product.
+
+        With ``simultaneous`` all answers to the product are within their margins together with that confidence.
+        """
+        key = (name, budget, level, simultaneous)
         if key not in self._accuracies:
             product = self.workload.encoded.products[self.workload.place(name)]
-            self._accuracies[key] = accuracy(self.strategy, product, self.calibrate(budget), level)
+            noise = self.calibrate(budget)
+            self._accuracies[key] = accuracy(self.estimator, product, noise, level, together=simultaneous)
         return self._accuracies[key]
 
     @cached_property
-    def _accuracies(self) -> dict[tuple[str, Budget, float], Accuracy]:
+    def _accuracies(self) -> dict[tuple[str, Budget, float, bool], Accuracy]:
         return {}
 
     def errors(self, budget: Budget) -> pa.Table:
         """One row per product: its predicted RMSE, largest standard error and 95% margin, weights left out.
 
         Beside them the RMSE of Identity and of the plain mechanism for the same workload and budget, and a lower
-        bound for the product on its own.
+        bound for the product on its own. Where ``estimator.bounded`` says so, those of the plan are upper bounds.
         """
         import pyarrow as pa
 
@@ -212,7 +224,7 @@ class Plan:
                 {
                     "product": product.name,
                     "queries": code.queries,
-                    "rmse": rmse(self.strategy, [code], noise, weighted=False),
+                    "rmse": rmse(self.estimator, [code], noise, weighted=False),
                     "stderr_max": float(predicted.stderr.max()),
                     "margin95": float(predicted.margin.max()),
                     **{name: rmse(other, [code], scale, weighted=False) for name, (other, scale) in others.items()},

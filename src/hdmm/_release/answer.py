@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from hdmm._plan import Plan
+from hdmm._release.estimates import Estimates
+from hdmm._release.how import How
 from hdmm._release.rows import Rows
-from hdmm.accuracy import accuracy
 from hdmm.errors import WorkloadError
 from hdmm.workload import EncodedProduct, Workload
 
-if TYPE_CHECKING:
-    from hdmm._plan import Plan
-    from hdmm._release.release import Release
 
-
-def answered(release: Release, workload: Workload, level: float) -> dict[str, Rows]:
+def answered(plan: Plan, estimates: Estimates, workload: Workload, how: How) -> dict[str, Rows]:
     """The rows of every product of a workload; refused where the measurements do not tell one of them."""
-    plan = release.plan
     if not isinstance(workload, Workload):
         raise WorkloadError(f"workload={workload!r}: expected a Workload over the schema of the release")
     if workload.schema != plan.workload.schema:
         raise WorkloadError("workload: has another schema than the release; build it with release.plan.workload.schema")
-    noise = plan.calibrate(release.budget)
-    encoded = workload.encoded.products
-    for product, asked in zip(workload.products, encoded, strict=True):
-        if not plan.strategy.supports(asked):
+    pairs = list(zip(workload.products, workload.encoded.products, strict=True))
+    for product, asked in pairs:
+        if not how.biased and not plan.strategy.supports(asked):
             raise WorkloadError(f"product {product.name!r}: {_why(plan, asked)}")
-    return {
-        product.name: release.rows_of(product, asked, accuracy(plan.strategy, asked, noise, level))
-        for product, asked in zip(workload.products, encoded, strict=True)
-    }
+    return {product.name: estimates.rows(product, asked, how) for product, asked in pairs}
 
 
 def _why(plan: Plan, asked: EncodedProduct) -> str:

@@ -31,6 +31,7 @@ from hdmm._artefact import (
     write_array,
 )
 from hdmm._plan.file import parse, plan_bytes
+from hdmm._release.how import USUAL, How
 from hdmm._release.release import Release
 from hdmm._release.stored import HEADER, Stored, check, get, put, sync_file
 from hdmm._release.write import Format, write_table
@@ -59,6 +60,20 @@ def save(release: Release, directory: Path, format: Format, on_progress: Callabl
     """Write a release to a new directory, whole or not at all."""
     if format not in ("parquet", "csv"):
         raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
+    _whole(directory, lambda folder: _fill(folder, release, format, on_progress))
+
+
+def save_tables(
+    release: Release, directory: Path, how: How, format: Format, on_progress: Callable[[float], None] | None = None
+) -> None:
+    """Write every table as it is asked for to a new directory, whole or not at all."""
+    if format not in ("parquet", "csv"):
+        raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
+    _whole(directory, lambda folder: _tables(folder, release, how, format, on_progress))
+
+
+def _whole(directory: Path, fill: Callable[[Path], object]) -> None:
+    """A new directory, filled beside its place, made durable and then renamed."""
     check_new(directory)
     directory = directory.absolute()
     try:
@@ -67,10 +82,10 @@ def save(release: Release, directory: Path, format: Format, on_progress: Callabl
     except OSError as error:
         raise FaultError(f"{directory}: cannot be written: {error.strerror}") from None
     try:
-        _fill(temporary, release, format, on_progress)
+        fill(temporary)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(sync_file, [path for path in temporary.rglob("*") if path.is_file()]))
-        for folder in (temporary / "tables", temporary / "measurements", temporary):
+        for folder in (*(path for path in temporary.iterdir() if path.is_dir()), temporary):
             sync_directory(folder)
         temporary.chmod(0o777 & ~umask())
         os.rename(temporary, directory)  # refuses a directory that holds anything
@@ -91,19 +106,8 @@ def _fill(directory: Path, release: Release, format: Format, on_progress: Callab
         put(directory, f"measurements/{index:03d}.npy", partial(write_array, array=array))
         for index, array in enumerate(release.measurements)
     ]
-    workload = release.plan.workload
-    written, all_rows = 0, workload.query_count
-
-    def advance(rows: int) -> None:
-        nonlocal written
-        written += rows
-        if on_progress is not None:
-            on_progress(written / all_rows)
-
-    tables = {}
-    for index, product in enumerate(workload.products, 1):
-        write = partial(write_table, rows=release.rows(product.name), format=format, on_rows=advance)
-        tables[product.name] = put(directory, f"tables/{index:03d}-{_slug(product.name)}.{format}", write)
+    stored = _tables(directory / "tables", release, USUAL, format, on_progress)
+    tables = {name: one.model_copy(update={"path": f"tables/{one.path}"}) for name, one in stored.items()}
     noise = release.plan.calibrate(release.budget)
     budget = {name: str(value) for name, value in vars(release.budget).items() if value is not None}
     content = _File(
@@ -115,6 +119,26 @@ def _fill(directory: Path, release: Release, format: Format, on_progress: Callab
         tables=tables,
     )
     put(directory, _MANIFEST, lambda file: file.write(encode(_KIND, content.model_dump())))
+
+
+def _tables(
+    directory: Path, release: Release, how: How, format: Format, on_progress: Callable[[float], None] | None
+) -> dict[str, Stored]:
+    """Write every table to a file of its own, some rows at a time."""
+    workload = release.plan.workload
+    written, all_rows = 0, workload.query_count
+
+    def advance(rows: int) -> None:
+        nonlocal written
+        written += rows
+        if on_progress is not None:
+            on_progress(written / all_rows)
+
+    tables = {}
+    for index, product in enumerate(workload.products, 1):
+        write = partial(write_table, rows=release.rows(product.name, how), format=format, on_rows=advance)
+        tables[product.name] = put(directory, f"{index:03d}-{_slug(product.name)}.{format}", write)
+    return tables
 
 
 def manifest_digest(directory: Path) -> str:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from hdmm._plan import Plan
 from hdmm._release.answer import answered
-from hdmm._release.rows import ROWS, Rows, labels
-from hdmm.accuracy import Accuracy
+from hdmm._release.estimates import Estimates
+from hdmm._release.how import USUAL, Estimator, How
+from hdmm._release.rows import Rows
 from hdmm.privacy.budget import Budget
-from hdmm.workload import EncodedProduct, Product, Workload
+from hdmm.workload import Workload
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,27 +40,62 @@ class Release:
         return f"Release({len(self.plan.workload.products)} tables, {self.plan.noise}, {self.budget})"
 
     @cached_property
-    def _state(self) -> Any:
-        return self.plan.strategy.reconstruct(self.measurements, self.plan.calibrate(self.budget).variances)
+    def _estimates(self) -> Estimates:
+        return Estimates(self.plan, self.budget, self.measurements)
 
-    def table(self, name: str, *, level: float = 0.95) -> pa.Table:
+    def table(
+        self,
+        name: str,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Estimator = "global",
+        exact: bool = False,
+        rounded: bool = False,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> pa.Table:
         """The answers to one product: a column per attribute, then answer, stderr, and the interval low to high.
 
-        An interval holds its true answer with probability ``level``.
+        An interval holds its true answer with probability ``level``; with ``simultaneous`` all intervals of the table
+        do so together. ``estimator`` is "global", least squares over all measurements, so that all tables add up to
+        each other; "local", for each table from one block; or one that is biased and has no intervals, "nonnegative"
+        or "pgm" (Private-PGM, needs ``hdmm[pgm]``). A plan may tell its errors as upper bounds; with ``exact`` they are
+        worked out, one solve for each answer. ``rounded`` answers are whole numbers whose sums are rounded with them.
         """
-        return self.rows(name, level=level).table()
+        how = How(level, simultaneous, estimator, exact, rounded)
+        return self.rows(name, how, on_progress=on_progress).table()
 
-    def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """Every product's name and table, one at a time."""
+    def tables(
+        self,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Estimator = "global",
+        exact: bool = False,
+        rounded: bool = False,
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Every product's name and table, one at a time; wishes are as for :meth:`table`."""
+        how = How(level, simultaneous, estimator, exact, rounded)
         for product in self.plan.workload.products:
-            yield product.name, self.table(product.name)
+            yield product.name, self.rows(product.name, how).table()
 
-    def answer(self, workload: Workload, *, level: float = 0.95) -> dict[str, pa.Table]:
+    def answer(
+        self,
+        workload: Workload,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Estimator = "global",
+        exact: bool = False,
+        rounded: bool = False,
+    ) -> dict[str, pa.Table]:
         """New questions, answered from what was released: their tables by name, at no further cost.
 
-        What was measured may not tell them; then the first that it does not tell is refused, with the reason.
+        What was measured may not tell them; then the first that it does not tell is refused, with the reason. Wishes
+        are as for :meth:`table`.
         """
-        return {name: rows.table() for name, rows in answered(self, workload, level).items()}
+        how = How(level, simultaneous, estimator, exact, rounded)
+        return {name: rows.table() for name, rows in answered(self.plan, self._estimates, workload, how).items()}
 
     def share(self, part: Counted, whole: Counted = None, *, level: float = 0.95) -> Ratio:
         """Which share of the whole, by default of all records, is also in the part, with its interval.
@@ -100,17 +136,12 @@ class Release:
         noise = plan.calibrate(self.budget).variances
         return synthesize(plan.workload.schema, plan.strategy, self.measurements, noise, rows=rows, seed=seed)
 
-    def rows(self, name: str, *, level: float = 0.95) -> Rows:
+    def rows(self, name: str, how: How = USUAL, *, on_progress: Callable[[float], None] | None = None) -> Rows:
         """The answers to one product, from which its table is made some rows at a time."""
         workload = self.plan.workload
         place = workload.place(name)
-        predicted = self.plan.accuracy(name, self.budget, level)
-        return self.rows_of(workload.products[place], workload.encoded.products[place], predicted)
-
-    def rows_of(self, product: Product, encoded: EncodedProduct, predicted: Accuracy) -> Rows:
-        """The rows of any product that the strategy can answer."""
-        answers = self.plan.strategy.answer(encoded, self._state)
-        return Rows(labels(self.plan.workload.schema, product.predicates), answers, predicted, self._rounding)
+        encoded = workload.encoded.products[place]
+        return self._estimates.rows(workload.products[place], encoded, how, on_progress=on_progress)
 
     def save(
         self,
@@ -127,21 +158,27 @@ class Release:
 
         save(self, Path(directory), format, on_progress)
 
+    def save_tables(
+        self,
+        directory: str | Path,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Estimator = "global",
+        exact: bool = False,
+        rounded: bool = False,
+        format: Literal["parquet", "csv"] = "parquet",
+        on_progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Write only the tables, as they are asked for, to a new directory; wishes are as for :meth:`table`."""
+        from hdmm._release.file import save_tables
+
+        how = How(level, simultaneous, estimator, exact, rounded)
+        save_tables(self, Path(directory), how, format, on_progress)
+
     @staticmethod
     def load(directory: str | Path) -> Release:
         """Read a release; refuse one that is damaged."""
         from hdmm._release.file import load
 
         return load(Path(directory))
-
-    @cached_property
-    def _rounding(self) -> float:
-        """What floating point may have done to an answer at most, where it is not a sum of integers."""
-        pairs = zip(self.plan.strategy.blocks, self.measurements, strict=True)
-        return 2.0**-40 * max(1.0, *(float(block.weight) * _size(array) for block, array in pairs))
-
-
-def _size(array: NDArray[Any]) -> float:
-    """The sum of the sizes of all numbers, some at a time."""
-    parts = (array[start : start + ROWS] for start in range(0, len(array), ROWS))
-    return sum(float(abs(part.astype(float)).sum()) for part in parts)

@@ -1,4 +1,8 @@
-"""The table of one product, made some rows at a time: labels, answer, standard error and the ends of the interval."""
+"""The table of one product, made some rows at a time: labels, answer, standard error and the ends of the interval.
+
+Estimates that keep counts from being negative are biased: small counts come out too large on average, and with them
+sums of many. So their tables have no standard errors and no intervals, and name their estimator in every row.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from hdmm.workload import Predicates
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NOTE = "biased: counts are kept from being negative, so small ones are too large on average; no interval is claimed"
+BOUND = "standard errors and intervals are upper bounds: those of answers from one block each, which err no less"
 ROWS = 1 << 18
 """Rows that are made at a time, and that a row group of a file holds: large enough to be quick, and about 30 MB."""
 
@@ -29,32 +35,53 @@ class Rows:
     labels: Mapping[str, pa.Array]
     """The labels of every attribute's predicates; rows are row-major over the attributes."""
     answers: Array
-    predicted: Accuracy
+    predicted: Accuracy | None
+    """None where the answers are biased: then no error is told."""
     rounding: float
     """What floating point may have done to answers that are not whole; it widens their intervals."""
+    estimator: str | None = None
+    """What the table says of where its answers are from; None for the usual ones."""
+    estimates: Array | None = None
+    """Where answers were rounded to whole numbers, what they were before: intervals are about these."""
 
     @cached_property
     def whole(self) -> bool:
         """Whether all answers are integers: then they are sums of integers, to which floating point did nothing."""
-        starts = range(0, len(self.answers), ROWS)
-        parts = (self.answers[start : start + ROWS] for start in starts)
+        found = self.answers if self.estimates is None else self.estimates
+        parts = (found[start : start + ROWS] for start in range(0, len(found), ROWS))
         return all((part == np.rint(part)).all() for part in parts)
 
     def some(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows from ``start`` to before ``stop``."""
         import pyarrow as pa
 
-        answer = self.answers[start:stop]
-        stderr = self.predicted.spread(self.predicted.stderr, start, stop)
-        margin = self.predicted.spread(self.predicted.margin, start, stop) + (0.0 if self.whole else self.rounding)
         columns: dict[str, Any] = {}
         if self.labels:
             shape = [len(values) for values in self.labels.values()]
             places = np.unravel_index(np.arange(start, stop), shape)
             pairs = zip(self.labels.items(), places, strict=True)
             columns = {name: values.take(pa.array(place)) for (name, values), place in pairs}
-        columns |= {"answer": answer, "stderr": stderr, "low": answer - margin, "high": answer + margin}
-        return pa.record_batch(columns)
+        columns["answer"] = self.answers[start:stop]
+        if self.predicted is not None:
+            estimate = columns["answer"] if self.estimates is None else self.estimates[start:stop]
+            margin = self.predicted.spread(self.predicted.margin, start, stop) + (0.0 if self.whole else self.rounding)
+            if self.estimates is None:  # the error of a rounded answer is another one
+                columns["stderr"] = self.predicted.spread(self.predicted.stderr, start, stop)
+            columns |= {"low": estimate - margin, "high": estimate + margin}
+        if self.estimator is not None:
+            named = pa.array([self.estimator])
+            columns["estimator"] = pa.DictionaryArray.from_arrays(np.zeros(stop - start, np.int8), named)
+        return pa.record_batch(columns).replace_schema_metadata(self.metadata)
+
+    @property
+    def metadata(self) -> dict[str, str] | None:
+        """What a file says about its table, beside its columns."""
+        said = {} if self.estimator is None else {"hdmm.estimator": self.estimator}
+        if self.predicted is None:
+            said["hdmm.note"] = NOTE
+        elif self.predicted.bounded:
+            said["hdmm.note"] = BOUND
+        return said or None
 
     def table(self) -> pa.Table:
         """All rows."""

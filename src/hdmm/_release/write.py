@@ -39,6 +39,8 @@ def write_table(
         writer = parquet.ParquetWriter(
             file, schema, use_dictionary=repeated, compression="zstd", compression_level=1, store_schema=False
         )
+        if schema.metadata:
+            writer.add_key_value_metadata(schema.metadata)
     with writer:
         for batch in rows.batches(size):
             writer.write_batch(batch)

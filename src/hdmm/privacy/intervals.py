@@ -13,6 +13,15 @@ of one variable, that is 1/(1 + 2v·sin²(t/2)); the moments have 1/(1 - 2v·sin
   than 1% only where atoms of S make P(|S| ≤ m) jump within 0.1% of 1 - level, or rare terms are 10⁴ times the margin.
 
 Bounds on every error of the series are added to the level, so that the coverage is not below it.
+
+Where only the standard error s of a sum is known, or an upper bound of it, :func:`worst_margin` bounds the margins of
+all such sums. A Laplace variable is normal with an exponential variance, so that P(|S| > t) = E g(V) with V = Σ wᵢEᵢ,
+where the wᵢ are the shares of the terms in s² and g(v) = P(|N(0, v)| > t). Where a choice of shares is the worst,
+E g'(V + wᵢE) is the same for all i. As a function of w, E g'(V + wE) less a constant has at most two zeros, since g' is
+unimodal, V has a log-concave density, and exponential kernels do not add changes of sign; and at the smaller zero it
+grows, which with two shares of that size would not be a maximum. So the worst sum has k equal terms and at most one
+smaller one: a family of one parameter, which is searched in the tests. For discrete variables X with uniform U, the
+sum of c(X + U) is more peaked than that of Laplace variables of variance v + ½, and Σ cU is small.
 """
 
 from __future__ import annotations
@@ -36,7 +45,8 @@ _NODES_AT_ONCE = 2**16  # times terms
 _NEGLIGIBLE = 50.0  # minus the logarithm
 _ROUNDING = 1e-12  # of a probability computed in floats
 _SMOOTHING = 0.0005  # h, as a share of the margin
-_LEVELS = (0.001, 0.999999)
+_LEVELS = (0.001, 1 - 1e-10)
+_WORST = 1.003  # no sum has a quantile beyond the larger of one term's and the normal one by more than this
 
 
 def margin(scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike, level: float = 0.95) -> float:
@@ -63,6 +73,33 @@ def normal_margin(stderr: float, level: float = 0.95) -> float:
     """Return the m such that normal noise of this standard deviation is within ±m with this probability."""
     _check(level)
     return _quantile(1 - level) * stderr
+
+
+def worst_margin(stderr: ArrayLike, variance: float, level: float = 0.95) -> Floats:
+    """Return the m such that every sum of discrete Laplace variables of at most this stderr is within ±m so often.
+
+    ``variance`` is the smallest variance of a variable.
+
+    >>> round(float(worst_margin(1.0, variance=1e9)), 2)
+    2.13
+    """
+    _check(level)
+    outside = 1 - level
+    share = 1e-3 * outside  # lost to the uniform variables, which are subgaussian
+    quantile = _WORST * max(-math.log(outside - share) / math.sqrt(2), _quantile(outside - share))
+    smooth = math.sqrt(math.log(2 / share) / (6 * variance))
+    return np.asarray(stderr, np.float64) * (quantile * math.sqrt(1 + 1 / (2 * variance)) + smooth)
+
+
+def simultaneous(level: float, answers: int) -> float:
+    """Return the level of each of some intervals that all hold together at a level, however their errors depend."""
+    _check(level)
+    each = 1 - (1 - level) / answers
+    if each > _LEVELS[1]:
+        raise InputError(
+            f"level={level}: cannot be told for {answers:,} answers together; ask for a lower level or smaller tables"
+        )
+    return each
 
 
 def cumulants(variance: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -216,7 +253,7 @@ def _smoothed(terms: _Sum, level: float) -> float:
         j = np.arange(1, math.ceil(last / (t * h)) + 1)
         weights = 2 * terms.characteristic(t, j.size) * np.exp(-((t * h * j) ** 2) / 2) / (t / 2 * j)
         limit = math.ceil(period / 2 / (h / 4))
-        found = h / 4 * _smallest(weights, t, period, h / 4, 0, limit, level + 5 * share) + a * h
+        found = h / 4 * _smallest(weights, t, period, h / 4, 0, limit, level + 5 * share + _ROUNDING) + a * h
         if found > 0.7 * guess:
             break
     return found

@@ -23,7 +23,7 @@ from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import Calibration
 from hdmm.reconstruct.counted import Counted, Terms, among, each_alone, encoded, in_both, rows_of, summed, terms_of
 from hdmm.reconstruct.quotient import Law, Ratio, check_size, interval
-from hdmm.strategy import DirectStrategy, KronStrategy, Strategy, UnionStrategy, types_of
+from hdmm.strategy import DirectStrategy, JointStrategy, KronStrategy, Strategy, UnionStrategy, joined, types_of
 from hdmm.strategy.base import Spread
 from hdmm.workload import EncodedProduct, Workload
 
@@ -176,8 +176,10 @@ class _Estimator:
 
     @staticmethod
     def of(release: Released, asked: Sequence[Sequence[EncodedProduct]]) -> _Estimator:
-        """One that answers all these products; of a union the block that tells the first of them best."""
-        strategy, noise = release.plan.strategy, release.plan.calibrate(release.budget)
+        """One that answers all these products; of a union that is too large to be taken as a whole, its best block."""
+        strategy, noise = joined(release.plan.strategy), release.plan.calibrate(release.budget)
+        if isinstance(strategy, JointStrategy):
+            strategy = replace(strategy, solved=True)
         candidates: list[tuple[Strategy, slice]] = [(strategy, slice(None))]
         if isinstance(strategy, DirectStrategy):  # it answers what it measured, and no combinations of it
             candidates = []

@@ -17,9 +17,9 @@ import numpy as np
 from hdmm.errors import NotSupportedError, TooLargeError
 from hdmm.matrix import Array
 from hdmm.reconstruct.estimate import CELLS, Estimate
-from hdmm.reconstruct.joint import Joint
 from hdmm.reconstruct.local import nonnegative_tables
 from hdmm.reconstruct.quadratic import least_nonnegative
+from hdmm.reconstruct.vector import Vector
 from hdmm.strategy import Block, Noise, Strategy
 from hdmm.texttable import count_text
 from hdmm.workload import Encoded, EncodedProduct
@@ -30,19 +30,19 @@ from hdmm.workload import Encoded, EncodedProduct
 class NonnegativeCounts:
     """One vector of counts over all measured attributes, none of them negative. Biased; no interval is claimed."""
 
-    joint: Joint
+    vector: Vector
     estimator: str = "non-negative least squares"
 
     @property
     def total(self) -> float:
         """How many records the vector holds."""
-        return float(self.joint.counts.sum())
+        return float(self.vector.counts.sum())
 
     def answer(self, product: EncodedProduct) -> Array:
         """The answers to a product, from the one vector."""
-        if not set(product.axes) <= set(self.joint.axes):
+        if not set(product.axes) <= set(self.vector.axes):
             raise NotSupportedError(f"product {product.name!r}: asks about attributes that were not measured")
-        return self.joint.answer(product)
+        return self.vector.answer(product)
 
 
 def nonnegative(strategy: Strategy, workload: Encoded, answers: Sequence[Array], noise: Noise) -> Estimate:
@@ -77,7 +77,7 @@ def nonnegative_counts(strategy: Strategy, answers: Sequence[Array], noise: Nois
     linear = np.zeros(sizes)
     for part, variance, given in zip(parts, noise, answers, strict=True):
         part.add(linear, given.astype(float) / variance)
-    return NonnegativeCounts(Joint(axes, sizes, least_nonnegative(hessian, linear.reshape(-1))))
+    return NonnegativeCounts(Vector(axes, sizes, least_nonnegative(hessian, linear.reshape(-1))))
 
 
 @final

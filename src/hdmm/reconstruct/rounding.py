@@ -18,7 +18,8 @@ from typing import final
 import numpy as np
 
 from hdmm.errors import InputError, TooLargeError
-from hdmm.matrix import Array
+from hdmm.matrix import Array, Matrix
+from hdmm.workload import EncodedProduct
 
 _UNIT = 1 << 40
 """Fractions are counted in units of 2⁻⁴⁰, so that sums of them are exact and the flow exists for certain."""
@@ -55,6 +56,24 @@ def round_table(table: Array) -> Array:
             low, best = middle, nearer
     rounded: Array = (whole.reshape(shape) + best).reshape(values.shape)
     return rounded
+
+
+def round_answers(answers: Array, product: EncodedProduct) -> Array:
+    """The answers to a product as whole numbers, with their sums over attributes whose predicates are disjoint.
+
+    Where a record may satisfy several predicates of an attribute, as with prefixes, answers do not add up over it: they
+    are rounded apart for each of them.
+    """
+    apart = [place for place, factor in enumerate(product.factors.values()) if not _disjoint(factor)]
+    table = np.moveaxis(answers.reshape(product.shape), apart, range(len(apart)))
+    pieces = table.reshape(-1, *table.shape[len(apart) :])
+    rounded = np.stack([round_table(piece) for piece in pieces]).reshape(table.shape)
+    return np.moveaxis(rounded, range(len(apart)), apart).reshape(-1)
+
+
+def _disjoint(factor: Matrix) -> bool:
+    """Whether no cell satisfies two of the predicates."""
+    return int(factor.power(1).norm_power(1)) <= 1 if factor.dtype.kind == "i" else False
 
 
 @final

@@ -105,8 +105,8 @@ def _from_graph(model: GraphicalModel, rows: int, random: np.random.Generator) -
 
 def _from_counts(model: NonnegativeCounts, rows: int, random: np.random.Generator) -> dict[int, Array]:
     """Systematic sampling: each cell has its share of the records, rounded up or down; then they are shuffled."""
-    counts = model.joint.counts if model.total > 0 else np.ones_like(model.joint.counts)
+    counts = model.vector.counts if model.total > 0 else np.ones_like(model.vector.counts)
     ends = np.cumsum(counts) * (rows / counts.sum())
     cells = np.searchsorted(ends[:-1], np.arange(rows) + random.uniform(), side="right")
-    places = np.unravel_index(random.permutation(cells), model.joint.sizes)
-    return dict(zip(model.joint.axes, places, strict=True))
+    places = np.unravel_index(random.permutation(cells), model.vector.sizes)
+    return dict(zip(model.vector.axes, places, strict=True))

@@ -15,6 +15,7 @@ from hdmm.strategy.base import (
 from hdmm.strategy.block import Block, sensitivity
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.strategy.explicit import ExplicitStrategy
+from hdmm.strategy.joint import JointStrategy, joined
 from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.marginal import MarginalStrategy
 from hdmm.strategy.residual import ResidualStrategy
@@ -26,6 +27,7 @@ __all__ = [
     "Coefficients",
     "DirectStrategy",
     "ExplicitStrategy",
+    "JointStrategy",
     "KronStrategy",
     "MarginalStrategy",
     "Noise",
@@ -35,6 +37,7 @@ __all__ = [
     "Types",
     "UnionStrategy",
     "in_pieces",
+    "joined",
     "loss",
     "rounded",
     "row_types",

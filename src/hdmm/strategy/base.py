@@ -106,6 +106,24 @@ def placed(array: Array, place: int, axes: int) -> Array:
     return array.reshape(shape)
 
 
+def written_types(product: EncodedProduct, axis: int) -> RowTypes:
+    """Every row of a product by itself: its entries cell by cell, once for each of the condition's terms."""
+    entries = product.factors[axis].dense().astype(float)[:, :, None] * product.masks(axis).T
+    return RowTypes.of(np.arange(len(entries)), entries, np.ones(entries.shape[:2]))
+
+
+def written_rows(product: EncodedProduct, types: Sequence[RowTypes]) -> Array:
+    """The queries of these types, each over all cells of the product's attributes."""
+    # Axis i runs over the rows on the product's i-th attribute, axis d + i over its cells; the condition's terms come
+    # last.
+    d = len(types)
+    rows = np.ones([1] * (2 * d + 1))
+    for place, one in enumerate(types):
+        rows = rows * placed(one.values, place, d)
+    written: Array = (rows @ product.coefficients).reshape(prod(len(one) for one in types), -1)
+    return written
+
+
 def _only(row: RowTypes) -> tuple[Array, Array]:
     """The entries of a single type with one term."""
     return abs(row.values[0, :, 0]), row.counts[0]
@@ -138,6 +156,11 @@ class Strategy(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to other processes: not what was computed from it, some of which is known by its address."""
         return {"sizes": self.sizes, "blocks": self.blocks}
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the errors that are told are only upper bounds of those of the answers."""
+        return False
 
     @abstractmethod
     def supports(self, product: EncodedProduct) -> bool:

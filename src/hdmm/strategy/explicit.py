@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Gram
-from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
+from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, written_rows, written_types
 from hdmm.strategy.block import Block
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes
@@ -82,24 +82,16 @@ class ExplicitStrategy(Strategy):
         return noise[0] * self._squares(product, self._inverse)
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
-        """Every row by itself: its entries cell by cell, once for each of the condition's terms."""
-        entries = product.factors[axis].dense().astype(float)[:, :, None] * product.masks(axis).T
-        return RowTypes.of(np.arange(len(entries)), entries, np.ones(entries.shape[:2]))
+        return written_types(product, axis)
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
         written = prod(one.width for one in types) * len(product.coefficients) + self.block.queries
         return prod(len(one) for one in types[1:]) * written
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        # Axis i runs over the rows on the product's i-th attribute, axis d + i over its cells; the condition's terms
-        # come last.
+        values = written_rows(product, types) @ self._summed(product, self._inverse)
         d = len(types)
-        rows = np.ones([1] * (2 * d + 1))
-        for place, one in enumerate(types):
-            rows = rows * placed(one.values, place, d)
-        shape = tuple(len(one) for one in types)
-        values = (rows @ product.coefficients).reshape(prod(shape), -1) @ self._summed(product, self._inverse)
-        yield Spread(0, values.reshape(*shape, -1), np.ones([1] * (d + 1)), d)
+        yield Spread(0, values.reshape(*(len(one) for one in types), -1), np.ones([1] * (d + 1)), d)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         """The least-squares estimate of the counts over the block's attributes."""

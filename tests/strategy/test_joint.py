@@ -1,0 +1,131 @@
+"""Least squares over all blocks: by iteration as by the pseudo-inverse written out, and never worse than one block."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hdmm
+from hdmm.accuracy import accuracy
+from hdmm.matrix import Dense, Identity
+from hdmm.strategy import Block, JointStrategy, UnionStrategy, joined, joint
+from hdmm.strategy.coordinates import Coordinates
+from tests.contract.zoo import STRATEGIES, noise_for
+
+JOINT = {name: case for name, case in STRATEGIES.items() if isinstance(case[0], JointStrategy)}
+every = pytest.mark.parametrize(("strategy", "workload"), JOINT.values(), ids=JOINT)
+
+
+def few_written(monkeypatch):
+    monkeypatch.setattr(joint, "_WRITTEN", 0)
+
+
+def fresh(strategy, **changes):
+    """The same strategy, with nothing computed yet."""
+    return replace(strategy, **changes)
+
+
+@every
+def test_without_an_inverse_written_out_the_errors_are_bounds(strategy, workload, monkeypatch):
+    exact = fresh(strategy)
+    assert not exact.bounded
+    for kind, budget in (("gaussian", hdmm.Budget("0.1", "1e-6")), ("laplace", hdmm.Budget("0.1"))):
+        noise = noise_for(strategy.blocks, kind, budget)
+        true = [accuracy(exact, product, noise) for product in workload.encoded.products]
+        with monkeypatch.context() as patch:
+            few_written(patch)
+            rough = fresh(strategy)
+            assert rough.bounded
+            for product, known in zip(workload.encoded.products, true, strict=True):
+                told = accuracy(rough, product, noise)
+                assert told.bounded
+                assert not known.bounded
+                for name in ("stderr", "margin"):
+                    ours, theirs = (one.spread(getattr(one, name)) for one in (told, known))
+                    assert (ours >= theirs * (1 - 1e-9)).all()
+                assert rough.squared_error(product, noise.variances) >= exact.squared_error(product, noise.variances)
+
+
+@every
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_on_request_one_solve_for_each_answer_is_exact(strategy, workload, kind, monkeypatch):
+    noise = noise_for(strategy.blocks, kind, hdmm.Budget("0.1", "1e-6" if kind == "gaussian" else None))
+    product = workload.encoded.products[-1]
+    true = accuracy(fresh(strategy), product, noise)
+    few_written(monkeypatch)
+    solved = accuracy(fresh(strategy, solved=True), product, noise)
+    assert not solved.bounded
+    np.testing.assert_allclose(solved.spread(solved.stderr), true.spread(true.stderr), rtol=1e-6)
+    np.testing.assert_allclose(solved.spread(solved.margin), true.spread(true.margin), rtol=1e-3, atol=1)
+
+
+@every
+def test_no_answer_has_a_larger_variance_than_from_one_block(strategy, workload):
+    noise = noise_for(strategy.blocks, "gaussian", hdmm.Budget("0.1", "1e-6")).variances
+    better = 0
+    for product in workload.encoded.products:
+        ours, local = strategy.squared_error(product, noise), strategy.local.squared_error(product, noise)
+        assert ours <= local * (1 + 1e-9)
+        better += ours < 0.999 * local
+    assert better, "several blocks know more than one"
+
+
+def test_tables_of_many_attributes_need_no_vector_of_all_cells():
+    """The pairs along a chain of thirty attributes, with 10^30 cells together."""
+    schema = hdmm.Schema({f"a{i}": range(10) for i in range(30)})
+    base = Dense(np.vstack([np.eye(10, dtype=np.int64), np.ones((1, 10), np.int64)]))
+    strategy = joined(UnionStrategy(schema.sizes, tuple(Block((i, i + 1), (base, Identity(10))) for i in range(29))))
+    assert isinstance(strategy, JointStrategy)
+    assert strategy.bounded
+    rng = np.random.default_rng(0)
+    people = rng.integers(0, 10, (5000, 30))
+    truth = [np.bincount(10 * people[:, i] + people[:, i + 1], minlength=100) for i in range(29)]
+    answers = [
+        block.matrix.apply(table) + rng.normal(size=block.queries)
+        for block, table in zip(strategy.blocks, truth, strict=True)
+    ]
+    state = strategy.reconstruct(answers, [1.0] * 29)
+    workload = hdmm.Workload(schema)
+    for i in (3, 4, 5):
+        workload = workload.add(f"pair {i}", {f"a{i}": hdmm.Identity(), f"a{i + 1}": hdmm.Identity()})
+    first, second, third = (strategy.answer(product, state).reshape(10, 10) for product in workload.encoded.products)
+    np.testing.assert_allclose(first.sum(axis=0), second.sum(axis=1), atol=1e-8)
+    np.testing.assert_allclose(second.sum(axis=0), third.sum(axis=1), atol=1e-8)
+    assert abs(second - truth[4].reshape(10, 10)).max() < 6
+    total = hdmm.Workload(schema).add("total").encoded.products[0]
+    one = strategy.local.answer(total, strategy.local.reconstruct(answers, [1.0] * 29))
+    assert abs(strategy.answer(total, state)[0] - 5000) < 6
+    assert strategy.answer(total, state)[0] == pytest.approx(first.sum())
+    assert one[0] != pytest.approx(first.sum())
+
+
+def test_what_is_least_squares_already_stays_as_it_is():
+    for name in ("kron", "marginals", "residuals", "explicit"):
+        assert joined(STRATEGIES[name][0]) is STRATEGIES[name][0]
+    one = UnionStrategy((3,), (Block((0,), (Identity(3),)),))
+    assert joined(one) is one
+
+
+def test_where_tables_fit_no_memory_each_is_answered_from_its_block(monkeypatch):
+    union = STRATEGIES["union"][0]
+    monkeypatch.setattr(joint, "_LARGEST", 10)
+    assert joined(union) is union
+
+
+def test_coordinates_of_a_part_are_those_of_the_whole():
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(3, 1, 4))
+    coordinates = Coordinates((3, 1, 4, 5), [(0, 1, 2), (2, 3)])
+    assert coordinates.count == 3 * 4 + 4 * 5 - 4
+    numbers = np.zeros(coordinates.count)
+    system = np.stack([coordinates.table(row, (0, 1, 2)) for row in np.eye(coordinates.count)], axis=1)
+    numbers = np.linalg.lstsq(system, table.reshape(-1), rcond=None)[0]
+    np.testing.assert_allclose(coordinates.table(numbers, (0, 1, 2)), table.reshape(-1), atol=1e-12)
+    np.testing.assert_allclose(coordinates.table(numbers, (0, 2)), table.sum(axis=1).reshape(-1), atol=1e-12)
+    np.testing.assert_allclose(coordinates.table(numbers, (2,)), table.sum(axis=(0, 1)), atol=1e-12)
+    np.testing.assert_allclose(coordinates.table(numbers, ()), [table.sum()], atol=1e-12)
+    assert coordinates.holds((2, 3))
+    assert not coordinates.holds((0, 3))
+    back = np.zeros(coordinates.count)
+    coordinates.add(back, (0, 1, 2), table.reshape(-1))
+    np.testing.assert_allclose(back, system.T @ table.reshape(-1), atol=1e-12)
