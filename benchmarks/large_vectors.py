@@ -153,15 +153,19 @@ def copying(x: np.ndarray) -> float:
 
 
 def measuring(strategy: Strategy, x: np.ndarray, noise: Any, scales: Any) -> list[np.ndarray]:
-    """The noisy answers; the vector is used up."""
-    sizes = [round(x.size ** (1 / len(AXES)))] * len(AXES)
-    answers = []
-    for block, scale in zip(strategy.blocks, scales, strict=True):
-        own = x
-        if len(block.axes) < len(AXES):
-            own = Kron(Each(n) if axis in block.axes else Total(n) for axis, n in enumerate(sizes)).apply(x)
-        answers.append(measure.noisy_answers(block, own, noise, scale, spare=True))
-    return answers
+    """The noisy answers, each block's from the smallest table that is there already; the vector may be used up."""
+    n = round(x.size ** (1 / len(AXES)))
+    tables = {tuple(range(len(AXES))): x}
+    answers: dict[int, np.ndarray] = {}
+    for place in sorted(range(len(strategy.blocks)), key=lambda place: -len(strategy.blocks[place].axes)):
+        block = strategy.blocks[place]
+        if block.axes not in tables:
+            held = min((axes for axes in tables if set(block.axes) <= set(axes)), key=len)
+            summed = Kron(Each(n) if axis in block.axes else Total(n) for axis in held)
+            tables[block.axes] = summed.apply(tables[held])
+        spare = len(strategy.blocks) == 1
+        answers[place] = measure.noisy_answers(block, tables[block.axes], noise, scales[place], spare=spare)
+    return [answers[place] for place in range(len(strategy.blocks))]
 
 
 def whole(family: str, sizes: tuple[int, ...], noise: Any) -> list[Any]:

@@ -565,6 +565,31 @@ def test_new_questions_are_answered_from_a_release(run, planned: Path) -> None:
     assert (wrong.code, "COUNT(*)" in wrong.err) == (2, True)
 
 
+def test_questions_have_the_estimator_and_the_intervals_that_are_asked_for(run, planned: Path) -> None:
+    assert run(*RELEASE, "--epsilon", "1").code == 0
+    asked = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+    shown = run("answer", "out", asked, "--estimator", "nonnegative", "--rounded")
+    assert (shown.code, shown.out.split()[:3]) == (0, ["sex", "answer", "estimator"])
+    assert "non-negative least squares, rounded" in shown.out
+    wide, narrow = (run("answer", "out", asked, *more).out for more in (["--simultaneous"], []))
+    assert wide != narrow
+    refused = run("answer", "out", asked, "--estimator", "nonnegative", "--simultaneous")
+    assert (refused.code, "is biased and has no intervals" in refused.err) == (2, True)
+
+
+def test_tables_are_written_in_other_ways(run, planned: Path) -> None:
+    assert run(*RELEASE, "--epsilon", "1").code == 0
+    done = run("tables", "out", "--simultaneous", "--level", "0.9", "--format", "csv", "-o", "wide")
+    assert (done.code, done.out) == (0, "wrote 2 tables to wide; nothing was spent\n")
+    names = sorted(path.name for path in planned.with_name("wide").iterdir())
+    assert names == ["001-by-sex-and-age.csv", "002-states.csv"]
+    assert planned.with_name("wide").joinpath(names[1]).read_text().startswith('"state","answer","stderr","low","high"')
+    assert run("tables", "out", "-o", "wide").code == 2
+    assert run("tables", "out", "-o", "other", "--estimator", "median").code == 2
+    assert run("tables", "nowhere", "-o", "other").code == 2
+    assert not planned.with_name("other").exists()
+
+
 def test_records_are_made_up_from_a_release(run, planned: Path) -> None:
     assert run(*RELEASE, "--epsilon", "1").code == 0
     made = run("synthesize", "out", "-o", "made.csv", "--rows", "25", "--seed", "1")

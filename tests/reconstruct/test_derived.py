@@ -392,14 +392,20 @@ def test_mistakes_are_named(ask, kind, says):
 def test_what_the_release_cannot_tell_is_refused():
     schema = hdmm.Schema(x=["a", "b"], y=["c", "d"])
     workload = hdmm.Workload(schema).add("x", x=hdmm.Identity()).add("y", y=hdmm.Identity())
-    for operator in (operators.Residual(), operators.Marginal(), operators.Union(groups=())):
+    for operator in (operators.Residual(), operators.Marginal(), operators.Union(groups=()), baselines.Plain()):
         plan = hdmm.select(workload, "gaussian", operators=[operator], restarts=1)
         release = made(plan, budget_for("gaussian"), np.full(schema.sizes, 50))
         with pytest.raises(WorkloadError, match="plan a workload with a product on all their attributes"):
             share(release, "x = 'a' OR y = 'c'")
-    plain = made(plans.plan(baselines.Plain(), "laplace"), budget_for("laplace"))
-    with pytest.raises(WorkloadError, match="only each by itself"):
-        shares(plain, "table", ["sex"])
+
+
+def test_all_measurements_of_a_plain_release_tell_shares_together():
+    release = made(plans.plan(baselines.Plain(), "laplace"), budget_for("laplace"), 1000 * TABLE)
+    table = shares(release, "table", ["sex"], level=0.999999)
+    assert sum(table["share"].to_pylist()) == pytest.approx(2)
+    truth = (TABLE.sum(axis=2) / TABLE.sum(axis=(1, 2))[:, None]).reshape(-1)
+    assert (table["low"].to_numpy() <= truth).all()
+    assert (table["high"].to_numpy() >= truth).all()
 
 
 def test_what_would_take_too_long_or_too_much_is_refused():

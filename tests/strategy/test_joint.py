@@ -8,7 +8,7 @@ import pytest
 import hdmm
 from hdmm.accuracy import accuracy
 from hdmm.matrix import Dense, Identity
-from hdmm.strategy import Block, JointStrategy, UnionStrategy, joined, joint
+from hdmm.strategy import Block, JointStrategy, KronStrategy, UnionStrategy, joined, joint
 from hdmm.strategy.coordinates import Coordinates
 from tests.contract.zoo import STRATEGIES, noise_for
 
@@ -99,11 +99,46 @@ def test_tables_of_many_attributes_need_no_vector_of_all_cells():
     assert one[0] != pytest.approx(first.sum())
 
 
+def test_it_tells_what_one_block_or_all_of_them_tell(monkeypatch):
+    """Ages of women, and all ages: together they tell the ages of men, which no block does alone."""
+    schema = hdmm.Schema(sex=["F", "M"], age=range(5))
+    asked = hdmm.Workload(schema).add("women", age=hdmm.Identity(), where="sex = 'F'").add("all", age=hdmm.Identity())
+    plan = hdmm.select(asked, operators=[hdmm.baselines.Plain()])
+    questions = (
+        hdmm.Workload(schema)
+        .add("men", age=hdmm.Identity(), where="sex = 'M'")
+        .add("old", age=hdmm.Where("age >= 3"))
+        .add("total")
+        .add("of one age", sex=hdmm.Identity(), where="age = 1")
+    )
+    encoded = questions.encoded.products
+    assert [plan.strategy.supports(product) for product in encoded] == [False] * 4
+    assert [plan.estimator.supports(product) for product in encoded] == [True] * 4
+    counts = np.arange(10)
+    exact = [
+        block.matrix.apply(counts if len(block.axes) == 2 else counts.reshape(2, 5).sum(axis=0))
+        for block in plan.strategy.blocks
+    ]
+    state = plan.estimator.reconstruct(exact, [2.0, 3.0])
+    for product in encoded:
+        np.testing.assert_allclose(plan.estimator.answer(product, state), questions.encoded.of(product).apply(counts))
+    men = accuracy(plan.estimator, encoded[0], noise_for(plan.strategy.blocks, "laplace", hdmm.Budget("0.1")))
+    assert men.stderr.min() > 0
+    few_written(monkeypatch)
+    rough = fresh(plan.estimator)
+    assert [rough.supports(product) for product in encoded] == [False, True, True, False]
+    only = hdmm.select(
+        hdmm.Workload(schema).add("w", age=hdmm.Identity(), where="sex = 'F'"), operators=[hdmm.baselines.Plain()]
+    )
+    assert [only.estimator.supports(product) for product in encoded] == [False] * 4
+    assert only.estimator.supports(only.workload.encoded.products[0])
+
+
 def test_what_is_least_squares_already_stays_as_it_is():
     for name in ("kron", "marginals", "residuals", "explicit"):
         assert joined(STRATEGIES[name][0]) is STRATEGIES[name][0]
     one = UnionStrategy((3,), (Block((0,), (Identity(3),)),))
-    assert joined(one) is one
+    assert isinstance(joined(one), KronStrategy)
 
 
 def test_where_tables_fit_no_memory_each_is_answered_from_its_block(monkeypatch):

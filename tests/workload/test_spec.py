@@ -297,7 +297,7 @@ MISTAKES: dict[str, tuple[str, int, str]] = {
     "a missing value": ("schema:\n  sex: [F, M]\n  age:\nworkload: [{name: t}]\n", 3, "the key 'age' has no value"),
     "null": ("schema:\n  sex: [F, null]\nworkload: [{name: t}]\n", 2, "a value is missing"),
     "a key that is a list": ("schema:\n  [a, b]: [F, M]\n", 2, "a key must be text"),
-    "a name that tables use": (GOOD.replace("sex:", "low:"), 1, "taken by a column of every answer table"),
+    "a name that tables use": (GOOD.replace("sex:", "low:"), 1, "taken by a column of answer tables"),
     "an unknown noise": (GOOD + "privacy: {noise: gausian}\n", 6, "unknown word 'gausian'; did you mean 'gaussian'?"),
     "an unknown key in privacy": (GOOD + "privacy: {nois: laplace}\n", 6, "unknown key 'nois'; did you mean 'noise'?"),
     "a budget": (GOOD + "privacy:\n  noise: laplace\n  epsilon: 1\n", 8, "unknown key 'epsilon'"),

@@ -16,9 +16,10 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, how: How) -> 
         raise WorkloadError(f"workload={workload!r}: expected a Workload over the schema of the release")
     if workload.schema != plan.workload.schema:
         raise WorkloadError("workload: has another schema than the release; build it with release.plan.workload.schema")
+    supports = (plan.strategy if how.estimator == "local" else plan.estimator).supports
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
     for product, asked in pairs:
-        if not how.biased and not plan.strategy.supports(asked):
+        if not how.biased and not supports(asked):
             raise WorkloadError(f"product {product.name!r}: {_why(plan, asked)}")
     return {product.name: estimates.rows(product, asked, how) for product, asked in pairs}
 

@@ -28,7 +28,7 @@ __all__ = [
     "writable",
 ]
 
-_RESERVED = ("answer", "stderr", "low", "high")
+_RESERVED = ("answer", "stderr", "low", "high", "estimator", "share")
 
 
 @final
@@ -57,7 +57,7 @@ class Schema(Mapping[str, Domain]):
             if not is_name(name):
                 raise SchemaError(f"attribute {name!r}: a name is a column's header: text on one line, without quotes")
             if name in _RESERVED:
-                raise SchemaError(f"attribute {name!r}: the name is taken by a column of every answer table; rename it")
+                raise SchemaError(f"attribute {name!r}: the name is taken by a column of answer tables; rename it")
             try:
                 self._domains[name] = as_domain(domain)
             except SchemaError as error:

@@ -24,6 +24,7 @@ from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, written_ro
 from hdmm.strategy.block import Block
 from hdmm.strategy.coordinates import WAYS, Coordinates
 from hdmm.strategy.direct import DirectStrategy
+from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.rows import RowTypes
 from hdmm.strategy.union import UnionStrategy
 from hdmm.workload import EncodedProduct
@@ -38,9 +39,11 @@ _NEGLIGIBLE = 1e-10
 
 
 def joined(strategy: Strategy) -> Strategy:
-    """Least squares over all blocks, where a strategy has several, does less by itself, and its tables fit memory."""
-    if not isinstance(strategy, (UnionStrategy, DirectStrategy)) or len(strategy.blocks) == 1:
+    """Least squares over all blocks, where a strategy does less by itself, and its tables fit memory."""
+    if not isinstance(strategy, (UnionStrategy, DirectStrategy)):
         return strategy
+    if len(strategy.blocks) == 1 and strategy.blocks[0].condition is None:
+        return KronStrategy(strategy.sizes, strategy.blocks)
     large = sum(block.cells + block.queries for block in strategy.blocks) > _LARGEST
     if large or any(len(block.axes) > WAYS or block.joint for block in strategy.blocks):
         return strategy
@@ -74,28 +77,51 @@ class JointStrategy(Strategy):
         return _System(self.sizes, self.blocks)
 
     def supports(self, product: EncodedProduct) -> bool:
-        return self.local.supports(product)
+        """Whether one block tells the product; or all of them together, where that is written out."""
+        if not self._system.coordinates.holds(product.axes):
+            return False
+        if self._one(product).supports(product):
+            return True
+        if not self._written:
+            return False
+        everything = max(Gram(self.sizes, product.terms).on(product.axes).trace(), 1.0)
+        return not self._outside.size or self._squares(product, self._outside) <= _NEGLIGIBLE * everything
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         """Exact where the inverse is written out, else that of answers from one block, which is not smaller."""
         if not self._written:
-            return self.local.squared_error(product, noise)
-        tables = self._system.coordinates.table(self._inverse(noise), product.axes)
-        squares = tables * Gram(self.sizes, product.terms).on(product.axes).apply(tables)
-        return float(squares.sum())
+            return self._one(product).squared_error(product, noise)
+        return self._squares(product, self._inverse(noise))
+
+    def _one(self, product: EncodedProduct) -> Strategy:
+        """How a product is answered from one block: as the other strategy does it, or by that block's least squares."""
+        return self.local if self.local.supports(product) else self._blockwise
+
+    @cached_property
+    def _blockwise(self) -> UnionStrategy:
+        return UnionStrategy(self.sizes, self.blocks)
+
+    def _squares(self, product: EncodedProduct, columns: Array) -> float:
+        """The sum of the squares of a product's answers to columns of coordinates."""
+        tables = self._system.coordinates.table(columns, product.axes)
+        return float((tables * Gram(self.sizes, product.terms).on(product.axes).apply(tables)).sum())
+
+    @cached_property
+    def _outside(self) -> Array:
+        return self._system.outside()
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
-        return self.local.row_types(product, axis) if self.bounded else written_types(product, axis)
+        return self._one(product).row_types(product, axis) if self.bounded else written_types(product, axis)
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
         if self.bounded:
-            return self.local.row_size(product, types)
+            return self._one(product).row_size(product, types)
         written = prod(one.width for one in types) * len(product.coefficients) + self._system.queries
         return prod(len(one) for one in types[1:]) * written
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
         if self.bounded:
-            yield from self.local.coefficients(product, types, noise)
+            yield from self._one(product).coefficients(product, types, noise)
             return
         rows = written_rows(product, types)
         if self._written:
@@ -163,6 +189,16 @@ class _System:
         vectors = vectors[:, kept]
         inverse: Array = scale[:, None] * ((vectors / values[kept]) @ (vectors.T @ system.T))
         return inverse
+
+    def outside(self) -> Array:
+        """Directions of unit length that no block tells, one in each column."""
+        noise = [1.0] * len(self._blocks)
+        system = self._apply(np.diag(self._scale(noise)), noise)
+        values, vectors = np.linalg.eigh(system.T @ system)
+        unseen = vectors[:, values <= _NEGLIGIBLE * values[-1]]
+        found: Array = self._scale(noise)[:, None] * unseen
+        found /= np.linalg.norm(found, axis=0)
+        return found
 
     def _scaled(self, noise: Noise, scale: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
         """The equations, and their transpose, in scaled coordinates."""

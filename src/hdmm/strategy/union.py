@@ -37,7 +37,7 @@ class UnionStrategy(Strategy):
             errors = {
                 index: part.squared_error(product, [1 / float(part.block.weight) ** 2])
                 for index, part in enumerate(self._parts)
-                if part.supports(product)
+                if part.block.condition is None and part.supports(product)
             }
             self._homes[product] = min(errors, key=errors.__getitem__, default=None)
         return self._homes[product]
