@@ -5,7 +5,7 @@ COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --generate-has
 # Every pytest worker is one process; more BLAS threads than that would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE CONDA_PREFIX
 export UV_PYTHON_DOWNLOADS := never
 
 .PHONY: help demo test audit bench format lock clean
@@ -22,7 +22,7 @@ test: .venv/dev  ## everything that has to hold: style, types, import rules, tes
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-logo
-	$(ONE_THREAD) $(PY) -m pytest -q -n auto --maxprocesses 4
+	$(ONE_THREAD) $(PY) -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 audit: .venv/dev  ## test every claim about noise and privacy at full size, and that planted faults are caught
 	@$(ONE_THREAD) $(PY) -m tests.audit

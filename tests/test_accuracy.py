@@ -20,7 +20,7 @@ every = pytest.mark.parametrize(("strategy", "workload"), STRATEGIES.values(), i
 
 
 @every
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "9"])
+@pytest.mark.parametrize("epsilon", ["0.01", "9"])
 def test_the_margin_of_every_answer_is_that_of_its_row_of_the_estimator(
     strategy: Strategy, workload: Workload, epsilon
 ):

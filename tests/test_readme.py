@@ -1,8 +1,9 @@
-"""The examples of the README run: in order, in one directory that holds nothing but a copy of `examples/`.
+"""The examples of the README run: those of a language in order, in a directory with nothing but a copy of `examples/`.
 
 Python blocks share a namespace; those with `>>>` prompts are compared with the output they show. Of shell blocks the
-`hdmm` commands run and must succeed. A comment on the line before a block says what cannot be guessed:
-`<!-- file: spec.yaml -->` writes the block to that file, `<!-- not run -->` passes over it.
+`hdmm` commands run and must succeed. Neither language needs what the other has made. A comment on the line before a
+block says what cannot be guessed: `<!-- file: spec.yaml -->` writes the block to that file, `<!-- not run -->` passes
+over it.
 """
 
 import doctest
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+LANGUAGES = {"python": {"python"}, "shell": {"sh", "bash", "console"}}
 BLOCK = re.compile(r"(?:^<!-- (?P<note>[^\n]*) -->\n+)?^```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^```$", re.M | re.S)
 
 
@@ -42,8 +44,8 @@ def run_shell(text: str, line: int) -> None:
             assert done.returncode == 0, f"README.md, block at line {line}: {command}\n{done.stdout}{done.stderr}"
 
 
-def run_examples(markdown: str) -> int:
-    """Run every example in the current directory and return how many there were."""
+def run_examples(markdown: str, languages: set[str]) -> int:
+    """Run every example in some languages in the current directory and return how many there were."""
     namespace: dict[str, Any] = {"__name__": "readme"}
     examples = 0
     for block in BLOCK.finditer(markdown):
@@ -51,13 +53,11 @@ def run_examples(markdown: str) -> int:
         line = markdown.count("\n", 0, block.start("text"))
         if note.startswith("file: "):
             Path(note.removeprefix("file: ")).write_text(text, encoding="utf-8")
-        elif note == "not run":
-            continue
-        elif language == "python":
-            run_python(text, line, namespace)
-            examples += 1
-        elif language in {"sh", "bash", "console"}:
-            run_shell(text, line)
+        elif note != "not run" and language in languages:
+            if language in LANGUAGES["python"]:
+                run_python(text, line, namespace)
+            else:
+                run_shell(text, line)
             examples += 1
     return examples
 
@@ -71,8 +71,9 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("workplace")
-def test_examples_of_the_readme_run():
-    assert run_examples((ROOT / "README.md").read_text(encoding="utf-8")) > 0
+@pytest.mark.parametrize("languages", LANGUAGES.values(), ids=LANGUAGES)
+def test_examples_of_the_readme_run(languages: set[str]):
+    assert run_examples((ROOT / "README.md").read_text(encoding="utf-8"), languages) > 0
 
 
 @pytest.mark.usefixtures("workplace")
@@ -88,4 +89,4 @@ def test_examples_of_the_readme_run():
 )
 def test_a_broken_example_is_noticed(block: str):
     with pytest.raises((AssertionError, ZeroDivisionError)):
-        run_examples(block)
+        run_examples(block, set.union(*LANGUAGES.values()))

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -38,9 +39,13 @@ def data(tmp_path: Path, lines: list[bytes]) -> Path:
     return path
 
 
+@cache
+def planned(family: str) -> hdmm.Plan:
+    return hdmm.select(WORKLOAD, operators=[FAMILIES[family]])
+
+
 def released(tmp_path: Path, lines: list[bytes] = GOOD, family: str = "kron") -> hdmm.Release:
-    plan = hdmm.select(WORKLOAD, operators=[FAMILIES[family]])
-    return hdmm.release(plan, data(tmp_path, lines), hdmm.Budget("0.7"), ledger=None)
+    return hdmm.release(planned(family), data(tmp_path, lines), hdmm.Budget("0.7"), ledger=None)
 
 
 @pytest.fixture
@@ -103,7 +108,7 @@ def test_a_release_is_loaded_with_its_measurements(tmp_path: Path) -> None:
 
 
 def test_a_release_is_written_by_the_call_that_makes_it(tmp_path: Path) -> None:
-    plan = hdmm.select(WORKLOAD, operators=[FAMILIES["kron"]])
+    plan = planned("kron")
     made = hdmm.release(plan, data(tmp_path, GOOD), hdmm.Budget("0.7"), ledger=None, out=tmp_path / "out")
     loaded = hdmm.Release.load(tmp_path / "out").measurements
     assert [array.tolist() for array in loaded] == [array.tolist() for array in made.measurements]
@@ -156,7 +161,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("family", ["kron", "direct", "marginal"])
 def test_records_outside_the_domain_leave_no_trace(tmp_path: Path, family: str, format: Any) -> None:
     """Without noise the directories are the same, byte for byte: neither values nor the number of records are there."""
-    plan = hdmm.select(WORKLOAD, operators=[FAMILIES[family]])
+    plan = planned(family)
     outcomes = []
     for name, lines in {"clean": GOOD, "dirty": [*OUTSIDE, *GOOD, *[b"X,99,CA"] * 1000]}.items():
         made = hdmm.release(plan, data(tmp_path, lines), hdmm.Budget("0.7"), ledger=None)
@@ -167,7 +172,7 @@ def test_records_outside_the_domain_leave_no_trace(tmp_path: Path, family: str, 
 
 @pytest.mark.usefixtures("without_noise")
 def test_a_record_inside_the_domain_does_leave_a_trace(tmp_path: Path) -> None:
-    plan = hdmm.select(WORKLOAD, operators=[FAMILIES["kron"]])
+    plan = planned("kron")
     for name, lines in {"one": GOOD, "two": GOOD[1:]}.items():
         hdmm.release(plan, data(tmp_path, lines), hdmm.Budget("0.7"), ledger=None, out=tmp_path / name)
     assert files(tmp_path / "one") != files(tmp_path / "two")
@@ -431,10 +436,9 @@ def test_an_existing_release_is_left_as_it_is(tmp_path: Path, saved: Path) -> No
 def test_an_existing_directory_is_refused_before_the_data_is_counted(
     tmp_path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = hdmm.select(WORKLOAD)
     monkeypatch.setattr(measure, "count", lambda *_, **__: pytest.fail("the data was counted"))
     with pytest.raises(ArtefactError, match="exists already"):
-        hdmm.release(plan, data(tmp_path, GOOD), hdmm.Budget("1"), ledger=None, out=saved)
+        hdmm.release(planned("kron"), data(tmp_path, GOOD), hdmm.Budget("1"), ledger=None, out=saved)
 
 
 def test_a_missing_parent_directory_is_refused(tmp_path: Path) -> None:
@@ -536,7 +540,7 @@ def test_a_directory_that_appears_at_the_last_moment_is_not_overwritten(
 
 
 def test_an_unknown_format_is_refused_before_the_data_is_counted(tmp_path: Path) -> None:
-    plan = hdmm.select(WORKLOAD)
+    plan = planned("kron")
     with pytest.raises(hdmm.errors.InputError, match="format='xlsx': expected 'parquet' or 'csv'"):
         hdmm.release(plan, data(tmp_path, GOOD), hdmm.Budget("1"), ledger=None, format="xlsx")  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ from hdmm._select import tasks
 from hdmm.errors import InputError
 from hdmm.operators.descent import Effort
 
-SCHEMA = hdmm.Schema(a=range(6), b=range(8), c=["x", "y", "z"])
+SCHEMA = hdmm.Schema(a=range(3), b=range(5), c=["x", "y"])
 W = hdmm.marginals(SCHEMA, k=2, prefix=["b"]) + hdmm.Workload(SCHEMA).add("ranges", b=hdmm.AllRange(), weight=2)
 SEARCHED = [operators.Kron(), operators.MarginalPlus()]
 

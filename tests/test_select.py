@@ -1,5 +1,6 @@
 """Selection: the best strategy wins, the predictions add up, and impossible requests are refused."""
 
+from functools import cache
 from math import sqrt
 
 import numpy as np
@@ -8,15 +9,25 @@ import pytest
 import hdmm
 from hdmm._plan import REFERENCE
 from hdmm.operators.base import loss
-from hdmm.privacy.calibrate import NORM
+from hdmm.privacy.calibrate import NORM, NoiseKind
 
 SCHEMA = hdmm.Schema(a=range(4), b=range(6), c=["x", "y"])
 PAIRS = hdmm.marginals(SCHEMA, k=2)
 BUDGET = hdmm.Budget(epsilon=1)
+WORKLOADS = {
+    "pairs": PAIRS,
+    "total": hdmm.Workload(SCHEMA).add("t"),
+    "prefixes": hdmm.Workload(SCHEMA).add("p", b=hdmm.Prefix()),
+}
+
+
+@cache
+def planned(name: str = "pairs", noise: NoiseKind = "laplace") -> hdmm.Plan:
+    return hdmm.select(WORKLOADS[name], noise)
 
 
 def test_the_candidate_with_the_least_error_wins():
-    plan = hdmm.select(PAIRS)
+    plan = planned()
     candidates = plan.candidates.to_pylist()
     assert plan.operator == min(candidates, key=lambda one: one["rmse"])["operator"]
     tried = {"Identity", "Plain", "Marginals", "Marginal", "Explicit", "Union", "Kron"}
@@ -24,7 +35,7 @@ def test_the_candidate_with_the_least_error_wins():
 
 
 def test_the_columns_of_candidates_and_errors():
-    plan = hdmm.select(PAIRS)
+    plan = planned()
     assert plan.candidates.column_names == ["operator", "rmse", "seconds", "certificate", "seed"]
     assert plan.errors(BUDGET).column_names == [
         "product",
@@ -41,7 +52,7 @@ def test_the_columns_of_candidates_and_errors():
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_rmse_of_all_queries_is_that_of_the_products(noise):
     budget = BUDGET if noise == "laplace" else hdmm.Budget(epsilon=1, delta="1e-6")
-    plan = hdmm.select(PAIRS, noise=noise)
+    plan = planned(noise=noise)
     rows = plan.errors(budget).to_pylist()
     pooled = sqrt(sum(row["queries"] * row["rmse"] ** 2 for row in rows) / sum(row["queries"] for row in rows))
     assert plan.rmse(budget) == pytest.approx(pooled)
@@ -70,19 +81,19 @@ def test_progress_is_reported_for_each_candidate():
 def test_no_plan_is_better_than_its_bound(noise, epsilon):
     """Coarse noise included: a discrete Laplace has less variance than a continuous one."""
     budget = hdmm.Budget(epsilon=epsilon, delta=None if noise == "laplace" else "1e-6")
-    for workload in (PAIRS, hdmm.Workload(SCHEMA).add("t"), hdmm.Workload(SCHEMA).add("p", b=hdmm.Prefix())):
-        plan = hdmm.select(workload, noise=noise)
+    for name in WORKLOADS:
+        plan = planned(name, noise)
         assert plan.rmse(budget) >= plan.bound(budget) * (1 - 1e-12)
         assert plan.certificate >= -1e-12
 
 
 def test_margins_are_between_those_of_few_and_of_many_terms():
-    row = hdmm.select(PAIRS).errors(hdmm.Budget(epsilon="0.01")).to_pylist()[0]
+    row = planned().errors(hdmm.Budget(epsilon="0.01")).to_pylist()[0]
     assert 1.95 < row["margin95"] / row["stderr_max"] < 2.13
 
 
 def test_a_plan_describes_itself():
-    text = hdmm.select(PAIRS).describe(BUDGET)
+    text = planned().describe(BUDGET)
     assert "Laplace noise, ε = 1, 1 row per person, add-remove" in text
     assert all(product.name in text for product in PAIRS.products)
     assert "rounding" not in text, "its marginals are integers as they are"
@@ -159,7 +170,7 @@ def test_a_product_of_many_attributes_is_not_split_into_all_its_marginals():
 
 
 def test_the_description_says_by_how_much_the_winner_won():
-    plan = hdmm.select(PAIRS)
+    plan = planned()
     ranked = sorted(plan.candidates.to_pylist(), key=lambda one: one["rmse"])
     second = ranked[1]["rmse"] / ranked[0]["rmse"]
     told = plan.describe(hdmm.Budget("1"))

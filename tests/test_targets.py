@@ -7,13 +7,13 @@ import pytest
 import hdmm
 from hdmm.errors import BudgetError, InputError, WorkloadError
 
-PERSON = hdmm.Schema(sex=["F", "M"], age=range(20), hispanic=[False, True])
+PERSON = hdmm.Schema(sex=["F", "M"], age=range(8), hispanic=[False, True])
 W = (
     hdmm.Workload(PERSON)
     .add("by sex and age", sex=hdmm.Identity(), age=hdmm.Prefix())
     .add("hispanic: age", age=hdmm.Identity(), hispanic=hdmm.Where("hispanic"))
     .add("hispanic: total", hispanic=hdmm.Where("hispanic"))
-    .add("either", sex=hdmm.Identity(), where="hispanic OR age >= 10")
+    .add("either", sex=hdmm.Identity(), where="hispanic OR age >= 4")
 )
 TARGETS = {"by sex and age": "50@95%", "hispanic": "20@90%"}
 

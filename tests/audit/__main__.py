@@ -23,6 +23,9 @@ def main() -> int:
             rows.append((*first, fault, verdict, _yes(not verdict.passes), seconds))
             first, seconds = ("",) * len(first), None
     print(text_table(COLUMNS, rows))
+    for audit, (honest, _, _) in zip(AUDITS, found, strict=True):
+        if honest.detail:
+            print(f"{audit.name}: {honest.detail}")
     failed = sum(not honest.passes for honest, _, _ in found)
     missed = sum(verdict.passes for _, faulty, _ in found for verdict in faulty)
     print(f"{failed} of {len(found)} audits failed; {missed} of {len(rows)} planted faults were not caught")

@@ -1,60 +1,68 @@
-"""Audit: every answer is unbiased, and scatters by the variance that the plan predicts for it."""
+"""Audit: every published answer is unbiased, and scatters by its standard error, or by no more than a bound."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-import hdmm
-from hdmm.measure import add_noise
-from tests.audit.plans import CASES, plan
-from tests.audit.simulate import errors
+from tests.audit.cases import cases
+from tests.audit.published import Case, State, Stated, errors, of_one_block, stated
 from tests.audit.statistics import LEVEL, mean_chance, normal_chance, spread_chance, together
 from tests.audit.verdict import Audit, Verdict
 
-Predict = Callable[[hdmm.Plan, str, hdmm.Budget], np.ndarray]
-"""The standard error of every answer to a product."""
-
-BUDGETS = {"laplace": hdmm.Budget("0.1"), "gaussian": hdmm.Budget("0.5", "1e-6")}
+RELEASES = 6_000
 
 
-def predicted(plan: hdmm.Plan, name: str, budget: hdmm.Budget) -> np.ndarray:
-    """What the tables of a release state."""
-    found = plan.accuracy(name, budget)
-    return found.spread(found.stderr)
-
-
-def overstated(plan: hdmm.Plan, name: str, budget: hdmm.Budget) -> np.ndarray:
-    """The fault: variances that are 5% too large."""
-    return predicted(plan, name, budget) * np.sqrt(1.05)
-
-
-def understated(plan: hdmm.Plan, name: str, budget: hdmm.Budget) -> np.ndarray:
-    """The fault: variances that are 5% too small."""
-    return predicted(plan, name, budget) * np.sqrt(0.95)
-
-
-def run(predict: Predict, releases: int) -> Verdict:
+def run(state: State, published: int) -> Verdict:
     """The mean and the spread of every answer of every plan, and the spread of all answers to a product together."""
-    chances = []
-    for operator, noise in CASES:
-        chosen, budget = plan(operator, noise), BUDGETS[noise]
-        for name, error in errors(chosen, budget, releases, add_noise).items():
-            z = error / predict(chosen, name, budget)
+    chances, exact, bounded = [], [], []
+    for case in cases():
+        said = state(case)
+        for name, error in errors(case, RELEASES, published).items():
+            z = error / said[name].stderr
             squares = z**2
-            chances.append(normal_chance(z.mean(axis=0) * np.sqrt(releases)))
-            chances.append(together(spread_chance(ratio, releases) for ratio in squares.mean(axis=0)))
-            chances.append(mean_chance(squares.mean(axis=1), 1.0))
-    return Verdict("p", together(chances), ">=", LEVEL)
+            chances.append(normal_chance(z.mean(axis=0) * np.sqrt(RELEASES)))
+            ratios = squares.mean(axis=0)
+            if case.bounded:  # less than a bound is as it should be
+                ratios = ratios[ratios > 1]
+            if ratios.size:
+                chances.append(together(spread_chance(ratio, RELEASES) for ratio in ratios))
+            if not case.bounded or squares.mean() > 1:
+                chances.append(mean_chance(squares.mean(axis=1), 1.0))
+            (bounded if case.bounded else exact).append(math.sqrt(squares.mean()))
+    detail = (
+        f"RMSE of a product over {RELEASES:,} releases {min(exact):.3f} to {max(exact):.3f} of the stated one; "
+        f"{min(bounded):.3f} to {max(bounded):.3f} of upper bounds"
+    )
+    return Verdict("p", together(chances), ">=", LEVEL, detail)
+
+
+def scaled(case: Case, *, variance: float) -> Mapping[str, Stated]:
+    """The fault: variances that are off by a factor."""
+    said = stated(case).items()
+    return {name: replace(one, stderr=one.stderr * math.sqrt(variance)) for name, one in said}
+
+
+def low_bounds(case: Case) -> Mapping[str, Stated]:
+    """The fault: upper bounds of the variance that are 5% too low to be any."""
+    return scaled(replace(case, large=False), variance=0.95) if case.bounded else stated(case)
 
 
 AUDITS = [
     Audit(
-        "unbiased answers of the predicted variance",
+        "published answers are unbiased, of the stated error",
         run,
-        predicted,
-        {"variance +5%": overstated, "variance −5%": understated},
-        6_000,
-        6_000,
-        "releases",
+        stated,
+        {
+            "variance +5%": partial(scaled, variance=1.05),
+            "variance −5%": partial(scaled, variance=0.95),
+            "errors of one block": of_one_block,
+            "upper bounds 5% too low": low_bounds,
+        },
+        200,
+        3,
+        "releases one by one",
     )
 ]

@@ -2,14 +2,25 @@
 
 from time import perf_counter
 
-from tests.audit import accuracy, correlation, coverage, forks, hockey_stick, lattice, laws, pure, sensitivity
+from tests.audit import (
+    accuracy,
+    biased,
+    correlation,
+    coverage,
+    forks,
+    hockey_stick,
+    lattice,
+    laws,
+    pure,
+    sensitivity,
+    simultaneous,
+)
 from tests.audit.verdict import Audit, Verdict
 
-AUDITS: list[Audit] = [
-    audit
-    for module in (laws, forks, correlation, lattice, sensitivity, pure, hockey_stick, accuracy, coverage)
-    for audit in module.AUDITS
-]
+_OF_NOISE = (laws, forks, correlation, lattice, sensitivity, pure, hockey_stick)
+_OF_ANSWERS = (accuracy, coverage, simultaneous, biased)
+
+AUDITS: list[Audit] = [audit for module in (*_OF_NOISE, *_OF_ANSWERS) for audit in module.AUDITS]
 
 
 def verdicts(number: int) -> tuple[Verdict, list[Verdict], float]:

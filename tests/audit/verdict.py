@@ -13,6 +13,8 @@ class Verdict:
     value: float
     must_be: Literal["<=", ">="]
     threshold: float
+    detail: str = ""
+    """What else is worth knowing of what was found; no part of the verdict."""
 
     @property
     def passes(self) -> bool:

@@ -17,7 +17,7 @@ from hdmm.strategy.integer import integral, round_columns, round_lengths
 from tests.contract.zoo import dense_blocks
 
 EXAMPLE = hdmm.marginals(hdmm.Schema(a=range(2), b=range(5), c=range(50), d=range(100)), k=2).encoded
-SMALL = hdmm.Schema(a=range(3), b=range(4), c=range(12))
+SMALL = hdmm.Schema(a=range(3), b=range(4), c=range(6))
 MIXED = (
     hdmm.Workload(SMALL)
     .add("prefixes", b=hdmm.Identity(), c=hdmm.Prefix())

@@ -19,12 +19,12 @@ from hdmm.strategy import sensitivity
 from tests.contract.zoo import dense_blocks
 
 SIGMA = gaussian_sigma(hdmm.Budget(1, "1e-6"))
-SCHEMA = hdmm.Schema(a=range(3), b=range(6), c=["x", "y"])
+SCHEMA = hdmm.Schema(a=range(3), b=range(4), c=["x", "y"])
 MIXED = (
     hdmm.Workload(SCHEMA)
     .add("prefixes", a=hdmm.Identity(), b=hdmm.Prefix())
     .add("ranges", b=hdmm.AllRange(), c=hdmm.Identity() | hdmm.Total(), weight=2)
-    .add("either", b=hdmm.Identity(), where="a = 1 OR b >= 3")
+    .add("either", b=hdmm.Identity(), where="a = 1 OR b >= 2")
     .add("total")
 )
 

@@ -109,7 +109,7 @@ def test_a_name_that_cannot_head_a_column_is_refused(name) -> None:
         Schema({name: range(5)})
 
 
-@pytest.mark.parametrize("name", ["answer", "stderr", "low", "high", "estimator", "share"])
+@pytest.mark.parametrize("name", ["answer", "stderr", "low", "high", "estimator"])
 def test_a_name_that_answer_tables_use_is_refused(name: str) -> None:
     with pytest.raises(SchemaError, match=f"attribute '{name}': the name is taken by a column of answer tables"):
         Schema({name: range(5)})

@@ -10,7 +10,7 @@ from hdmm.accuracy import accuracy
 from hdmm.matrix import Dense, Identity
 from hdmm.strategy import Block, JointStrategy, KronStrategy, UnionStrategy, joined, joint
 from hdmm.strategy.coordinates import Coordinates
-from tests.contract.zoo import STRATEGIES, noise_for
+from tests.contract.zoo import STRATEGIES, dense_blocks, noise_for
 
 JOINT = {name: case for name, case in STRATEGIES.items() if isinstance(case[0], JointStrategy)}
 every = pytest.mark.parametrize(("strategy", "workload"), JOINT.values(), ids=JOINT)
@@ -132,6 +132,24 @@ def test_it_tells_what_one_block_or_all_of_them_tell(monkeypatch):
     )
     assert [only.estimator.supports(product) for product in encoded] == [False] * 4
     assert only.estimator.supports(only.workload.encoded.products[0])
+
+
+@every
+def test_large_counts_lose_nothing(strategy, workload):
+    """Adding a billion people to every cell adds them to the answers, to a millionth of a person."""
+    rng = np.random.default_rng(5)
+    people = np.full(np.prod(workload.encoded.sizes), 10**9)
+    noise = [rng.normal(size=block.queries) * 30 for block in strategy.blocks]
+    exact = [block @ people for block in dense_blocks(strategy, workload.encoded)]
+    few, many = (
+        strategy.reconstruct(
+            [more * one + error for one, error in zip(exact, noise, strict=True)], [900.0] * len(noise)
+        )
+        for more in (0, 1)
+    )
+    for product in workload.encoded.products:
+        added = strategy.answer(product, many) - strategy.answer(product, few)
+        np.testing.assert_allclose(added, workload.encoded.of(product).apply(people), rtol=1e-14, atol=1e-4)
 
 
 def test_what_is_least_squares_already_stays_as_it_is():

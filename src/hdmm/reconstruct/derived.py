@@ -99,6 +99,8 @@ def shares(release: Released, name: str, within: Sequence[str] = (), *, level: f
     if isinstance(within, str) or not set(within) <= set(asked.predicates):
         raise InputError(f"within={within!r}: expected a list of attributes among {list(asked.predicates)}")
     names = [attribute for attribute in schema if attribute in asked.predicates]
+    if "share" in names:
+        raise InputError("attribute 'share': a table of shares has a column of this name; use share(), or rename it")
     rows = {schema.axis(each): rows_of(schema, each, asked.predicates[each]) for each in names}
     kept = {schema.axis(each) for each in within}
     shape = tuple(len(one) for one in rows.values())

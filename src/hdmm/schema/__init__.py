@@ -28,7 +28,7 @@ __all__ = [
     "writable",
 ]
 
-_RESERVED = ("answer", "stderr", "low", "high", "estimator", "share")
+_RESERVED = ("answer", "stderr", "low", "high", "estimator")
 
 
 @final

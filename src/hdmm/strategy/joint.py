@@ -166,11 +166,16 @@ class _System:
         self.inverse_size = self.coordinates.count * self.queries
 
     def solve(self, answers: Sequence[Array], noise: Noise) -> Array:
-        """The least-squares solution; of several, one that is short."""
+        """The least-squares solution; of several, one that is short.
+
+        It is precise relative to the counts; solved again for what is left, relative to the noise.
+        """
         seen = np.concatenate([given.astype(float) / sqrt(v) for given, v in zip(answers, noise, strict=True)])
         scale = self._scale(noise)
         apply, apply_t = self._scaled(noise, scale)
-        return scale * _solved(apply, apply_t, seen, self.coordinates.count)
+        found = _solved(apply, apply_t, seen, self.coordinates.count)
+        found += _solved(apply, apply_t, seen - apply(found), self.coordinates.count)
+        return scale * found
 
     def dual(self, axes: tuple[int, ...], query: Array, noise: Noise) -> Array:
         """How the answer to one query on a table depends on all answers over their standard deviations."""
