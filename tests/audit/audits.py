@@ -12,13 +12,14 @@ from tests.audit import (
     lattice,
     laws,
     pure,
+    questions,
     sensitivity,
     simultaneous,
 )
 from tests.audit.verdict import Audit, Verdict
 
 _OF_NOISE = (laws, forks, correlation, lattice, sensitivity, pure, hockey_stick)
-_OF_ANSWERS = (accuracy, coverage, simultaneous, biased)
+_OF_ANSWERS = (accuracy, coverage, simultaneous, biased, questions)
 
 AUDITS: list[Audit] = [audit for module in (*_OF_NOISE, *_OF_ANSWERS) for audit in module.AUDITS]
 
