@@ -136,7 +136,7 @@ def test_it_tells_what_one_block_or_all_of_them_tell(monkeypatch):
 
 @every
 def test_large_counts_lose_nothing(strategy, workload):
-    """Adding a billion people to every cell adds them to the answers, to a millionth of a person."""
+    """Adding a billion people to every cell adds them to the answers, to a thousandth of a person."""
     rng = np.random.default_rng(5)
     people = np.full(np.prod(workload.encoded.sizes), 10**9)
     noise = [rng.normal(size=block.queries) * 30 for block in strategy.blocks]

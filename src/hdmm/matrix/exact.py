@@ -1,7 +1,7 @@
 """Exact integer answers by floating-point products, which are many times faster than products of integers.
 
 Floats hold integers up to 2^53 exactly, and sums that stay below it are exact in whatever order they are added. The
-first factors act on the whole vector as long as nothing can grow beyond that. The others act on a slab of it at a time;
+first factors act on the whole vector, where nothing can grow beyond that. The others act on a slab of it at a time;
 before one of them would leave the exact range, numbers are split into low and high bits, which go on by themselves.
 What becomes of a slab's exact answers is written in its place at once, so that one vector is all that is in memory.
 """
@@ -70,7 +70,7 @@ def exact_apply(
         return _by_bits(matrix, reach, counts, finish, dtype)
     steps = matrix.steps
     reaches = [reach_of(factor) for factor in matrix.factors]
-    head = _fitting(reaches, bits)
+    head = _head(matrix.factors, reaches, bits)
     first = [*steps[:head], *(_none(step.columns) for step in steps[head:])]
     size = max(work_size(first), prod(step.rows for step in steps))
     room = counts.view(float) if overwrite and size <= counts.size else empty(size, np.dtype(float))
@@ -81,7 +81,7 @@ def exact_apply(
 
 def slab_size(factors: Sequence[Matrix], largest: int) -> int:
     """The most elements of a slab, for counts up to the largest."""
-    head = _fitting([_reach_when_whole(factor) for factor in factors], largest.bit_length())
+    head = _head(factors, [_reach_when_whole(factor) for factor in factors], largest.bit_length())
     return prod(max(factor.shape) for factor in factors[head:])
 
 
@@ -116,6 +116,14 @@ def _fitting(reaches: Sequence[int], bits: int) -> int:
     while found < len(reaches) and bits + prod(reaches[: found + 1]).bit_length() <= FLOAT:
         found += 1
     return found
+
+
+def _head(factors: Sequence[Matrix], reaches: Sequence[int], bits: int) -> int:
+    """How many factors act on the whole vector: as few as leave slabs that a cache holds, of those that fit."""
+    head = _fitting(reaches, bits)
+    while head and prod(max(factor.shape) for factor in factors[head - 1 :]) <= kronecker.PIECE:
+        head -= 1
+    return head
 
 
 def _finished(
