@@ -140,7 +140,7 @@ def run(family: str, c: int, noise: Any) -> list[Any]:
 
 def touch(cells: int) -> None:
     """Use some memory and give it back: a virtual machine may take seconds to get memory that was long unused."""
-    np.zeros(2 * cells, np.int64).fill(1)
+    np.zeros(cells, np.int64).fill(1)
 
 
 def copying(x: np.ndarray) -> float:

@@ -2,8 +2,9 @@
 
 Ten marginals of three attributes each, over eight attributes of 2 to 100 values. The hand-written queries group by raw
 columns, one query a table. hdmm also checks that every value of every record is inside its domain; it encodes the
-records once, and asks for tables together where they have few combinations. The counts must agree. The goal is at most
-1.5 times the time, within 4 GB. With --spark a local Spark counts the same tables, and must find the same counts.
+records once, and asks for tables together where they have few combinations. The counts must agree. Both run twice, in
+turns, and the quicker run counts. The goal is at most 1.5 times the time, within 4 GB. With --spark a local Spark
+counts the same tables, and must find the same counts.
 
     python benchmarks/pushdown.py [--records 100000000] [--spark]
 """
@@ -48,6 +49,8 @@ TABLES: list[tuple[str, ...]] = [
     ("age", "race", "education"),
 ]
 RATIO, BYTES = 1.5, 4e9
+RUNS = 2
+"""The first finds files that are not yet cached, and memory that a virtual machine has to be given."""
 
 
 def write(path: Path, records: int) -> None:
@@ -93,6 +96,7 @@ def count_by_spark(path: Path, expected: list[NDArray[np.int64]]) -> float:
     builder = SparkSession.builder.master("local[*]").config("spark.driver.memory", "3g")
     for key, value in {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "8",
         "spark.sql.warehouse.dir": str(path.parent / "warehouse"),
         "spark.log.level": "ERROR",
@@ -129,13 +133,15 @@ def main() -> None:
         source = open_source(path)
         source.columns_check(SCHEMA, SCHEMA.names)  # imports, which are not counting
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        start = perf_counter()
-        ours = count(source, SCHEMA, TABLES)
-        seconds = perf_counter() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        start = perf_counter()
-        theirs = count_by_hand(path)
-        by_hand = perf_counter() - start
+        seconds = by_hand = np.inf
+        for _ in range(RUNS):
+            start = perf_counter()
+            ours = count(source, SCHEMA, TABLES)
+            seconds = min(seconds, perf_counter() - start)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            start = perf_counter()
+            theirs = count_by_hand(path)
+            by_hand = min(by_hand, perf_counter() - start)
         if not agree(ours, theirs) or ours[0].sum() != records:
             raise SystemExit("the counts differ")
         by_spark = count_by_spark(path, ours) if given.spark else None

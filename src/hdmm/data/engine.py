@@ -133,6 +133,7 @@ def in_process(database: str | None = None) -> Iterator[Engine]:
             backend = ibis.duckdb.connect(database, read_only=True, **settings)
         try:
             backend.con.execute(f"SET perfect_ht_threshold = {_PERFECT}")
+            backend.con.execute("SET preserve_insertion_order = false")
             yield engine_of(backend)
         finally:
             backend.disconnect()
