@@ -90,7 +90,7 @@ def test_every_table_is_the_sum_of_its_refinements(operator, noise):
 
 
 def test_answers_from_one_block_each_would_not_add_up():
-    """What the test above is about: the union's own answers differ by more than the noise of a count."""
+    """What the test above is about: the answers of a union's blocks differ by far more than rounding."""
     plan = hdmm.select(WORKLOAD, operators=[operators.Union(groups=())], restarts=1)
     assert isinstance(plan.estimator, JointStrategy)
     release = released(plan, hdmm.Budget("0.5"), np.random.default_rng(0).poisson(30, CENSUS.cells))

@@ -12,7 +12,7 @@ import pytest
 import hdmm
 from hdmm import baselines, operators
 from hdmm._release.rows import BOUND, NOTE
-from hdmm.errors import InputError, NotSupportedError, WorkloadError
+from hdmm.errors import FaultError, InputError, NotSupportedError, WorkloadError
 from hdmm.privacy.intervals import normal_margin
 from hdmm.reconstruct import graphical
 from hdmm.strategy import joint
@@ -169,7 +169,8 @@ def test_all_tables_are_written_as_they_are_asked_for(release, format, tmp_path)
     release.save_tables(out, estimator="nonnegative", rounded=True, format=format, on_progress=told.append)
     assert told[-1] == 1
     files = sorted(out.iterdir())
-    assert [file.name for file in files] == [f"00{i}-{name}.{format}" for i, name in enumerate(W_NAMES, 1)]
+    names = ("total", "ages", "table", "pairs")
+    assert [file.name for file in files] == [f"00{i}-{name}.{format}" for i, name in enumerate(names, 1)]
     expected = release.table("table", estimator="nonnegative", rounded=True)
     if format == "parquet":
         found = pyarrow.parquet.read_table(files[2])
@@ -185,4 +186,55 @@ def test_all_tables_are_written_as_they_are_asked_for(release, format, tmp_path)
     assert not (tmp_path / "new").exists()
 
 
-W_NAMES = ("total", "ages", "table", "pairs")
+def test_a_level_is_refused_where_there_are_no_intervals(release):
+    with pytest.raises(InputError, match=r"level=0\.9: the estimator 'nonnegative' is biased and has no intervals"):
+        release.table("total", estimator="nonnegative", level=0.9)
+    for level in (17, "high", True):
+        with pytest.raises(InputError, match="level="):
+            release.table("total", level=level)
+        with pytest.raises(InputError, match="level="):
+            release.share("sex = 'F'", "sex = 'F'", level=level)
+
+
+def test_biased_estimators_know_what_all_measurements_tell_together():
+    """A plan of two tables, neither of them the total."""
+    pytest.importorskip("mbi", reason="needs the extra hdmm[pgm]")
+    workload = hdmm.Workload(SCHEMA).add("sex", sex=hdmm.Identity()).add("age", age=hdmm.Identity())
+    made = released(baselines.Plain(), workload)
+    total = hdmm.Workload(SCHEMA).add("total")
+    unbiased, fitted = (made.answer(total, estimator=one)["total"]["answer"][0].as_py() for one in ("global", "pgm"))
+    assert fitted == pytest.approx(unbiased)
+
+
+def test_what_only_all_blocks_tell_is_not_local():
+    workload = hdmm.Workload(SCHEMA).add("sex", sex=hdmm.Identity()).add("age", age=hdmm.Identity())
+    made = released(baselines.Plain(), workload)
+    total = hdmm.Workload(SCHEMA).add("total")
+    assert made.answer(total)["total"].num_rows == 1
+    with pytest.raises(WorkloadError, match='no block of the release tells it by itself; take estimator="global"'):
+        made.answer(total, estimator="local")
+
+
+def test_a_release_whose_least_squares_does_not_settle_is_published_from_one_block_each(tmp_path, monkeypatch):
+    """What was measured is paid for: it is not lost to a solver."""
+
+    def unsettled(*_):
+        raise FaultError('did not settle; take estimator="local"')
+
+    monkeypatch.setattr("hdmm.strategy.equations._solved", unsettled)
+    made = released(baselines.Plain(), UNION)
+    made.save(tmp_path / "out")
+    loaded = hdmm.Release.load(tmp_path / "out")
+    published = pyarrow.parquet.read_table(tmp_path / "out" / "tables" / "001-table.parquet")
+    assert published.to_pylist() == loaded.table("table", estimator="local").to_pylist()
+    assert set(published["estimator"].to_pylist()) == {"least squares on one block"}
+    with pytest.raises(FaultError, match='take estimator="local"'):
+        loaded.table("table")
+
+
+def test_exact_errors_that_are_known_are_not_worked_out_again(monkeypatch):
+    made = released(baselines.Plain(), UNION)
+    usual = dict(made.tables())
+    monkeypatch.setattr("numpy.linalg.eigh", lambda *_: pytest.fail("decomposed again"))
+    assert all(table.equals(usual[name]) for name, table in made.tables(exact=True))
+    assert made.share("sex = 'F'").low < made.share("sex = 'F'").high

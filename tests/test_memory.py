@@ -1,6 +1,9 @@
 """Memory is estimated from shapes, work arrays that are too large go to files, and what fits nowhere is refused."""
 
+import os
+import re
 from collections import namedtuple
+from errno import ENOSPC, EOPNOTSUPP
 
 import numpy as np
 import pytest
@@ -9,8 +12,8 @@ import hdmm
 from hdmm import memory
 from hdmm.errors import FaultError, InputError, TooLargeError
 from hdmm.matrix import Dense, Identity, Kron, Prefix, Spiked, workspace
-from hdmm.memory import allowed, check_disk, check_memory, memory_size, needed
-from hdmm.strategy import Block, KronStrategy, MarginalStrategy, ResidualStrategy, UnionStrategy
+from hdmm.memory import _surely_fits, allowed, check_disk, check_memory, memory_size, needed
+from hdmm.strategy import Block, JointStrategy, KronStrategy, MarginalStrategy, ResidualStrategy, UnionStrategy
 
 GB = 10**9
 
@@ -32,10 +35,12 @@ def strategy(family, n, rows=None):
         return UnionStrategy(sizes, (block, Block((0, 1), (square,) * 2)))
     if family == "marginal":
         return MarginalStrategy(sizes, (Block((0, 1, 2), (Identity(n),) * 3), Block((0,), (Identity(n),))))
+    if family == "joint":
+        return JointStrategy(sizes, (block, Block((0, 1), (square,) * 2)), strategy("union", n))
     return ResidualStrategy(sizes, (Block((0, 1, 2), (Spiked.centred(n),) * 3),))
 
 
-FAMILIES = ["kron", "identity", "union", "marginal", "residual"]
+FAMILIES = ["kron", "identity", "union", "joint", "marginal", "residual"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -61,12 +66,37 @@ def test_work_arrays_of_more_than_half_of_the_memory_are_files():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_too_large_is_refused_and_says_what_would_fit(family):
     check_memory(strategy(family, 300), encoded(300, 300, 300), 16 * GB)
-    with pytest.raises(TooLargeError, match=r"27,000,000 cells over 3 attributes.*limit is 200 MB.*--memory"):
-        check_memory(strategy(family, 300), encoded(300, 300, 300), 200 * 10**6)
+    with pytest.raises(TooLargeError, match=r"27,000,000 cells over 3 attributes.*limit is 300 MB.*--memory"):
+        check_memory(strategy(family, 300), encoded(300, 300, 300), 300 * 10**6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("query", [hdmm.Identity(), hdmm.AllRange()])
+def test_what_surely_fits_does_fit(family, query):
+    schema = hdmm.Schema({f"a{i}": range(20) for i in range(3)})
+    workload = hdmm.Workload(schema).add("two", a0=query, a1=query).encoded
+    needs = needed(strategy(family, 20), workload, 100 * GB).memory
+    limits = [limit for limit in range(needs // 2, 2 * needs, needs // 50) if limit < needs]
+    assert not any(_surely_fits(strategy(family, 20).blocks, workload, limit) for limit in limits)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_said_to_fit_does(family):
+    limit = 600 * 10**6
+    with pytest.raises(TooLargeError) as refused:
+        check_memory(strategy(family, 300), encoded(300, 300, 300), limit)
+    cells = int(re.search(r"about ([\d,]+) cells", str(refused.value))[1].replace(",", ""))
+    n = int((0.98 * cells) ** (1 / 3))
+    check_memory(strategy(family, n), encoded(n, n, n), limit)
+
+
+def test_less_than_the_program_itself_is_refused():
+    with pytest.raises(TooLargeError, match=r"the program itself takes .* the limit is 1 MB"):
+        check_memory(strategy("kron", 30), encoded(30, 30, 30), 10**6)
 
 
 def test_the_limit_is_what_is_allowed():
-    with allowed("200MB"), pytest.raises(TooLargeError):
+    with allowed("300MB"), pytest.raises(TooLargeError):
         check_memory(strategy("kron", 300), encoded(300, 300, 300))
     with allowed("16GB"), allowed(None):
         check_memory(strategy("kron", 300), encoded(300, 300, 300))
@@ -113,11 +143,29 @@ def test_a_full_disk_is_a_fault_that_names_the_remedy(monkeypatch):
         workspace.empty(100, np.dtype(float))
 
 
+def test_a_disk_that_fills_up_at_the_last_moment_is_a_fault_too(monkeypatch):
+    def full(file, start, size):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    monkeypatch.setattr("os.posix_fallocate", full, raising=False)
+    with allowed(16), pytest.raises(FaultError, match="No space left on device; set TMPDIR"):
+        workspace.empty(100, np.dtype(float))
+
+
+def test_a_file_system_that_reserves_nothing_will_do(monkeypatch):
+    def cannot(file, start, size):
+        raise OSError(EOPNOTSUPP, os.strerror(EOPNOTSUPP))
+
+    monkeypatch.setattr("os.posix_fallocate", cannot, raising=False)
+    with allowed(16):
+        assert workspace.empty(100, np.dtype(float)).size == 100
+
+
 def test_a_release_is_refused_before_the_data_are_opened(tmp_path):
     schema = hdmm.Schema({name: range(200) for name in "abc"})
     pairs = [{"a": hdmm.Identity(), "b": hdmm.Total()}, {"b": hdmm.Identity(), "c": hdmm.Identity()}]
     workload = hdmm.Workload(schema).add("one", pairs[0]).add("two", pairs[1])
     plan = hdmm.select(workload, operators=[hdmm.baselines.Identity()])
-    for size, message in {"50MB": "8,000,000 cells.*limit is 50 MB", "much": "expected a size"}.items():
+    for size, message in {"250MB": "8,000,000 cells.*limit is 250 MB", "much": "expected a size"}.items():
         with pytest.raises(InputError, match=message):
             hdmm.release(plan, tmp_path / "none.csv", hdmm.Budget(epsilon="1"), ledger=None, memory=size)

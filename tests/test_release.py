@@ -277,6 +277,23 @@ def test_answers_are_exact_however_large_they_are(reach, axes, monkeypatch):
         assert noisy.tolist() == ([float(value) for value in expected] if block.wide else expected)
 
 
+@pytest.mark.parametrize("spare", [True, False])
+@pytest.mark.parametrize("largest", [3, 2**21, 2**40])
+def test_many_wide_answers_are_rounded_as_whole_sums_are(largest, spare, monkeypatch):
+    """A noisy answer in two parts, and the same in one: the float is that of the sum, whatever parts it came in."""
+    rng = np.random.default_rng(10)
+    factors = tuple(Dense(rng.integers(-(2**12), 2**12, (3, 4))) for _ in range(3))
+    block = Block((0, 1, 2), factors)
+    counts = rng.integers(0, largest, 64, endpoint=True)
+    noise = rng.integers(-(2**50), 2**50, 27)
+    exact = block.matrix.dense().astype(object) @ counts.astype(object) + noise.astype(object)
+    assert block.wide
+    monkeypatch.setattr(measuring, "_FEW", 0)
+    monkeypatch.setattr(measuring, "discrete_laplace", lambda scale, count: noise)
+    found = measuring.noisy_answers(block, counts.copy(), "laplace", Fraction(1), spare=spare)
+    assert found.tolist() == [float(value) for value in exact]
+
+
 @pytest.mark.parametrize(
     "factors",
     [

@@ -20,8 +20,10 @@ from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_
 from hdmm.strategy import Coefficients, RowTypes, Strategy, in_pieces, rounded, types_of
 from hdmm.workload import EncodedProduct
 
-_FINE = 8
+FINE = 8
 """Gaussian noise of a smaller σ is rounded to so few integers that their steps show."""
+ROUNDING = 2.0**-40
+"""What floating point may do to a sum of numbers, as a share of the sum of their sizes: intervals are so much wider."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
 
@@ -87,7 +89,7 @@ def _errors(
     if noise.kind == "gaussian":
         for block in blocks:
             second += noise.variances[block.block] * block.power_sum(2)
-            if noise.scales[block.block] < _FINE:  # steps show: |S| ≤ m where the noise before rounding is within m − ½
+            if noise.scales[block.block] < FINE:  # steps show: |S| ≤ m where the noise before rounding is within m − ½
                 largest = np.maximum(largest, block.largest())
         return np.sqrt(second), normal_margin(1.0, level) * np.sqrt(second) + largest / 2
     for block in blocks:
@@ -118,7 +120,7 @@ def _bounds(
     stderr = np.sqrt(second)
     if noise.kind == "laplace":
         return stderr, worst_margin(stderr, min(noise.variances), level)
-    coarse = [float(scale) for scale in noise.scales if scale < _FINE]  # no coefficient is above stderr/σ
+    coarse = [float(scale) for scale in noise.scales if scale < FINE]  # no coefficient is above stderr/σ
     return stderr, stderr * (normal_margin(1.0, level) + (1 / (2 * min(coarse)) if coarse else 0.0))
 
 

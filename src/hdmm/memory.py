@@ -32,7 +32,7 @@ from hdmm.workload import Encoded, EncodedProduct
 
 _NUMBER = 8
 _COUNTED = 2
-"""Counts are there twice for a moment: as they were counted, and up to the cap."""
+"""Counts, and as much again while the answers of one table are put together."""
 _SLABS = 8
 """Arrays of a slab's size while its exact answers are put together."""
 _PIECES = 16
@@ -45,6 +45,8 @@ _LARGEST_COUNT = 1 << 30
 """Records in one cell; where one had more, slabs could be larger than is expected here."""
 _PROGRAM = 1 << 27
 """What the program itself takes."""
+_VECTORS = 24
+"""More arrays of a block's size than there ever are, apart from answers."""
 _PER_ANSWER = 8 * 8
 """Answer, standard error, both ends of the interval, labels and their copy in a table."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
@@ -80,11 +82,16 @@ def allowed(given: str | int | None) -> Iterator[None]:
 def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None) -> None:
     """Refuse a strategy whose tables, or a workload whose answers, would not fit: by default half of the memory."""
     limit = limit if limit is not None else memory_limit()
-    if not _surely_fits(strategy.blocks, limit):
-        need = needed(strategy, workload, limit)
+    if not _surely_fits(strategy.blocks, workload, limit):
+        need, fixed = needed(strategy, workload, limit), _fixed()
+        if limit <= fixed:
+            raise TooLargeError(
+                f"memory: the program itself takes {bytes_text(fixed)}, the limit is {bytes_text(limit)}; allow more "
+                "memory (--memory)"
+            )
         if need.memory > limit:
             largest = max(strategy.blocks, key=lambda block: block.cells)
-            fits = limit * sum(block.cells for block in strategy.blocks) // need.memory
+            fits = (limit - fixed) * sum(block.cells for block in strategy.blocks) // (need.memory - fixed)
             raise TooLargeError(
                 f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
                 f"({bytes_text(need.memory)} in all); the limit is {bytes_text(limit)}, about {count_text(fits)} "
@@ -108,7 +115,7 @@ def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None
 def check_disk(strategy: Strategy, workload: Encoded, limit: int | None = None) -> None:
     """Refuse a release whose temporary files would not fit."""
     limit = limit if limit is not None else memory_limit()
-    if _surely_fits(strategy.blocks, limit):
+    if _surely_fits(strategy.blocks, workload, limit):
         return
     need, place = needed(strategy, workload, limit).disk, tempfile.gettempdir()
     free = shutil.disk_usage(place).free
@@ -126,13 +133,22 @@ def needed(strategy: Strategy, workload: Encoded, limit: int) -> Need:
     states = list(_state(strategy))
     answering = max(_answering(strategy, product) for product in workload.products)
     memory, disk = _placed([*states, answering], limit)
-    pieces = _PIECES * PIECE * _NUMBER * min(os.cpu_count() or 1, MOST)
-    return Need(max(measuring.memory, kept + memory) + pieces + _PROGRAM, max(measuring.disk, disk))
+    return Need(max(measuring.memory, kept + memory) + _fixed(), max(measuring.disk, disk))
 
 
-def _surely_fits(blocks: Sequence[Block], limit: int) -> bool:
+def _fixed() -> int:
+    """What is needed however small the tables are."""
+    return _PIECES * PIECE * _NUMBER * min(os.cpu_count() or 1, MOST) + _PROGRAM
+
+
+def _surely_fits(blocks: Sequence[Block], workload: Encoded, limit: int) -> bool:
     """A quick answer for strategies of very many blocks: all there ever is of a block is far less than this."""
-    return sum(prod(1 + max(factor.shape) for factor in block.factors) for block in blocks) * 16 * _NUMBER <= limit
+    cells = sum(prod(1 + max(factor.shape) for factor in block.factors) for block in blocks)
+    growth = max(
+        prod(max(1, -(-rows // columns)) for rows, columns in (one.shape for one in product.factors.values()))
+        for product in workload.products
+    )
+    return cells * _NUMBER * _VECTORS * growth + _fixed() <= limit
 
 
 def _measuring(blocks: Sequence[Block], limit: int) -> Need:

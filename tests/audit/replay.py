@@ -34,12 +34,12 @@ class Held(Chunked):
     person: Rows
     others: Rows
 
-    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
         """Every column is there."""
 
-    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+    def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
         records = np.array([*self.others, *self.person], np.int64).reshape(-1, len(schema.names))
-        codes = {name: records[:, schema.names.index(name)] for name in names}
+        codes = {name: records[:, schema.names.index(name)] for name in schema.names}
         owners = [*(f"other {number}" for number in range(len(self.others))), *["the person"] * len(self.person)]
         people = None if id is None else pa.array(owners, pa.string())
         yield Chunk(lambda: Records(len(records), codes, people), 1.0)

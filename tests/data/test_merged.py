@@ -95,7 +95,7 @@ def test_every_combination_is_counted_in_its_cell(counts) -> None:
 def refusal(path: Path, header: bytes) -> str:
     path.write_bytes(header + b"\nZx9Qk\n")
     with pytest.raises(DataError) as caught:
-        CsvFile(path).columns_check(FLAGS, FLAGS.names)
+        CsvFile(path).columns_check(FLAGS)
     assert "Zx9Qk" not in str(caught.value)
     return str(caught.value)
 
@@ -113,8 +113,3 @@ def test_a_column_for_the_whole_does_not_stand_for_its_parts(tmp_path: Path) -> 
 def test_a_repeated_column_is_named_with_the_attribute_that_it_is_a_part_of(tmp_path: Path) -> None:
     message = refusal(tmp_path / "a.csv", HEADER + b",asian,Zx9Qk")
     assert "there is more than one column for 'asian' (a part of 'race'); keep one of each name" in message
-
-
-def test_a_column_is_needed_only_for_the_attributes_that_are_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"sex\nF\n")
-    CsvFile(tmp_path / "a.csv").columns_check(FLAGS, ["sex"])

@@ -7,6 +7,7 @@ from scipy.optimize import nnls
 import hdmm
 from hdmm.errors import InputError, NotSupportedError, TooLargeError
 from hdmm.matrix import Dense, Identity
+from hdmm.matrix.workspace import limited
 from hdmm.reconstruct import graphical
 from hdmm.reconstruct.estimate import counts_on, estimated_total
 from hdmm.reconstruct.graphical import GraphicalModel, available, check_tree, graphical_model, tree_cells
@@ -103,3 +104,10 @@ def test_all_pairs_of_a_large_schema_are_refused_at_once():
     blocks = tuple(Block(product.axes, tuple(product.factors.values())) for product in pairs)
     with pytest.raises(TooLargeError, match="junction tree of about"):
         check_tree(MarginalStrategy(schema.sizes, blocks))
+
+
+def test_a_tree_that_memory_does_not_hold_is_refused():
+    strategy = MarginalStrategy((100, 100, 100), (Block((0, 1, 2), (Identity(100),) * 3),))
+    check_tree(strategy)
+    with limited(200 * 10**6), pytest.raises(TooLargeError, match=r"needs 259 MB .* limit is 200 MB.*--memory"):
+        check_tree(strategy)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+import hdmm
 from hdmm.errors import InputError, TooLargeError
 from hdmm.reconstruct import rounding
 from hdmm.reconstruct.rounding import round_table
@@ -41,6 +42,15 @@ def test_integers_stay_as_they_are(table):
 
 
 @pytest.mark.parametrize("seed", range(20))
+def test_no_one_way_rounding_changes_its_cells_less(seed):
+    table = np.random.default_rng(seed).uniform(0, 2, 8)
+    floor = np.floor(table)
+    roundings = [floor + ups for ups in product((0, 1), repeat=8) if (floor + ups).sum() == np.floor(table.sum() + 0.5)]
+    best = min(abs(rounded - table).max() for rounded in roundings)
+    assert abs(round_table(table) - table).max() == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_no_two_way_rounding_changes_its_cells_less(seed):
     table = np.random.default_rng(seed).uniform(0, 2, (3, 3))
     floor = np.floor(table)
@@ -69,6 +79,23 @@ def test_a_large_table_is_rounded():
         assert (abs(sums(found, kept) - sums(table, kept)) < 1).all()
 
 
+def test_many_pieces_are_rounded_like_each_of_them():
+    schema = hdmm.Schema(age=range(115), sex=["F", "M", "X"])
+    asked = hdmm.Workload(schema).add("ranges", age=hdmm.AllRange(), sex=hdmm.Identity()).encoded.products[0]
+    answers = np.random.default_rng(1).uniform(-5, 5, (6670, 3))
+    found = rounding.round_answers(answers.reshape(-1), asked).reshape(6670, 3)
+    for place in range(0, 6670, 100):
+        np.testing.assert_array_equal(found[place], round_table(answers[place]))
+
+
+def test_a_product_of_too_many_cells_together_is_refused_by_its_name(monkeypatch):
+    monkeypatch.setattr(rounding, "_CELLS", 10)
+    schema = hdmm.Schema(a=range(4), b=range(4))
+    asked = hdmm.Workload(schema).add("both", a=hdmm.Identity(), b=hdmm.Identity()).encoded.products[0]
+    with pytest.raises(TooLargeError, match="product 'both': has 16 answers that add up"):
+        rounding.round_answers(np.ones(16), asked)
+
+
 def test_a_table_of_no_ways_is_its_total():
     assert round_table(np.array(2.6)) == 3
 
@@ -82,4 +109,4 @@ def test_what_is_no_estimate_is_refused(table):
 def test_too_many_cells_are_refused(monkeypatch):
     monkeypatch.setattr(rounding, "_CELLS", 3)
     with pytest.raises(TooLargeError, match="has 4 cells; at most 3"):
-        round_table(np.zeros(4))
+        round_table(np.zeros((2, 2)))

@@ -95,5 +95,5 @@ def test_where_neither_source_fits_it_says_why(monkeypatch):
         raise TooLargeError("junction tree")
 
     monkeypatch.setattr(synthetic, "check_tree", too_large)
-    with pytest.raises(TooLargeError, match="junction tree"):
+    with pytest.raises(TooLargeError, match="too large for either"):
         made(monkeypatch, "Private-PGM")

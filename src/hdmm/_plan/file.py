@@ -28,6 +28,7 @@ from hdmm.strategy import (
     ResidualStrategy,
     Strategy,
     UnionStrategy,
+    joined,
 )
 from hdmm.workload import Workload
 from hdmm.workload.spec import Spec
@@ -133,7 +134,7 @@ def parse(content: Any, name: str) -> Plan:
         unit = Unit(spec.rows, spec.neighbours, spec.id)
         check_unit(unit, spec.schema)
         strategy = read_strategy(file.strategy, spec.workload)
-        check_memory(strategy, spec.workload.encoded)
+        check_memory(joined(strategy), spec.workload.encoded)
         supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
         tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
         aims = (spec.objective, spec.targets)

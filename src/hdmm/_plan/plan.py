@@ -246,11 +246,17 @@ class Plan:
         save(self, Path(path), overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | Path) -> Plan:
-        """Read a plan; refuse one that is damaged, claims a wrong sensitivity or cannot answer its workload."""
-        from hdmm._plan.file import load
+    def load(path: str | Path, *, memory: str | int | None = None) -> Plan:
+        """Read a plan; refuse one that is damaged, claims a wrong sensitivity or cannot answer its workload.
 
-        return load(Path(path))
+        One whose release would take more than ``memory``, such as "8GB", by default half of the machine's, is refused
+        too.
+        """
+        from hdmm._plan.file import load
+        from hdmm.memory import allowed
+
+        with allowed(memory):
+            return load(Path(path))
 
 
 def excess(strategy: Strategy, noise: NoiseKind, unit: Unit) -> float:

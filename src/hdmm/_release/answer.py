@@ -20,12 +20,14 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, how: How) -> 
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
     for product, asked in pairs:
         if not how.biased and not supports(asked):
-            raise WorkloadError(f"product {product.name!r}: {_why(plan, asked)}")
+            raise WorkloadError(f"product {product.name!r}: {_why(plan, asked, how)}")
     return {product.name: estimates.rows(product, asked, how) for product, asked in pairs}
 
 
-def _why(plan: Plan, asked: EncodedProduct) -> str:
+def _why(plan: Plan, asked: EncodedProduct, how: How) -> str:
     """Why the measurements do not tell a product."""
+    if how.estimator == "local" and plan.estimator.supports(asked):
+        return 'no block of the release tells it by itself; take estimator="global", which asks all of them together'
     names = plan.workload.schema.names
     axes = set(asked.axes)
     blocks = plan.strategy.blocks
@@ -36,4 +38,6 @@ def _why(plan: Plan, asked: EncodedProduct) -> str:
             return f"the release measured nothing about {', '.join(map(repr, never))}; a new plan must ask for it"
         together = " × ".join(names[axis] for axis in asked.axes)
         return f"the release measured no table of {together} together; a new plan must ask for it"
+    if plan.estimator.bounded:
+        return "no block of the release tells it by itself, and there are too many to try all together; ask a new plan"
     return "the release measured these attributes, but not finely enough for this question; a new plan must ask for it"

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm._plan import Plan
-from hdmm._release.how import How
+from hdmm._release.how import USUAL, How
 from hdmm._release.rows import ROWS, Rows, labels
-from hdmm.accuracy import Accuracy, accuracy
+from hdmm.accuracy import ROUNDING, Accuracy, accuracy
+from hdmm.errors import FaultError
 from hdmm.matrix import Array
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import Calibration
@@ -52,7 +53,7 @@ class Estimates:
             answers, named = estimate.answer(encoded), estimate.estimator
         else:
             strategy = self._strategy(how)
-            answers, named = strategy.answer(encoded, self._state(how.estimator)), self._named(how)
+            answers, named = strategy.answer(encoded, self.state(how.estimator)), self._named(how)
             predicted = self._accuracy(strategy, encoded, how, on_progress)
         estimates = None
         if how.rounded:
@@ -61,15 +62,29 @@ class Estimates:
         usual = how.estimator == "global" and not how.rounded
         return Rows(own, answers, predicted, self._rounding, None if usual else named, estimates)
 
+    @property
+    def usual(self) -> How:
+        """What is published: least squares over everything; should that not settle, over one block for each table."""
+        try:
+            self.state()
+        except FaultError:
+            return How(estimator="local")
+        return USUAL
+
     @cached_property
     def _noise(self) -> Calibration:
         return self.plan.calibrate(self.budget)
 
     def _strategy(self, how: How) -> Strategy:
-        strategy = self.plan.strategy if how.estimator == "local" else self.plan.estimator
-        if how.exact and isinstance(strategy, JointStrategy):
-            return replace(strategy, solved=True)
-        return strategy
+        if how.estimator == "local":
+            return self.plan.strategy
+        return self.exact if how.exact else self.plan.estimator
+
+    @cached_property
+    def exact(self) -> Strategy:
+        """The plan's estimator, with exact errors where it has upper bounds: one solve for each answer."""
+        strategy = self.plan.estimator
+        return replace(strategy, solved=True) if isinstance(strategy, JointStrategy) and strategy.bounded else strategy
 
     def _named(self, how: How) -> str:
         several = self.plan.estimator is not self.plan.strategy
@@ -78,12 +93,12 @@ class Estimates:
     def _accuracy(
         self, strategy: Strategy, encoded: EncodedProduct, how: How, on_progress: Callable[[float], None] | None
     ) -> Accuracy:
-        own = self.plan.workload.encoded.products
-        if strategy is self.plan.estimator and any(encoded is product for product in own):
+        if strategy is self.plan.estimator and id(encoded) in self._planned:
             return self.plan.accuracy(encoded.name, self.budget, how.level, simultaneous=how.simultaneous)
         return accuracy(strategy, encoded, self._noise, how.level, together=how.simultaneous, on_progress=on_progress)
 
-    def _state(self, estimator: str) -> Any:
+    def state(self, estimator: str = "global") -> Any:
+        """What least squares makes of the measurements."""
         local = self.plan.estimator is self.plan.strategy or estimator == "local"
         if local not in self._states:
             strategy = self.plan.strategy if local else self.plan.estimator
@@ -94,10 +109,16 @@ class Estimates:
         if estimator not in self._estimates:
             plan, noise = self.plan, self._noise.variances
             if estimator == "pgm":
-                self._estimates[estimator] = graphical_model(plan.strategy, self.measurements, noise)
+                found: Estimate = graphical_model(plan.estimator, self.measurements, noise)
             else:
-                self._estimates[estimator] = nonnegative(plan.strategy, plan.workload.encoded, self.measurements, noise)
+                found = nonnegative(plan.estimator, plan.workload.encoded, self.measurements, noise)
+            self._estimates[estimator] = found
         return self._estimates[estimator]
+
+    @cached_property
+    def _planned(self) -> frozenset[int]:
+        """The plan's own products, whose errors it knows already."""
+        return frozenset(map(id, self.plan.workload.encoded.products))
 
     @cached_property
     def _states(self) -> dict[bool, Any]:
@@ -111,7 +132,7 @@ class Estimates:
     def _rounding(self) -> float:
         """What floating point may have done to an answer at most, where it is not a sum of integers."""
         pairs = zip(self.plan.strategy.blocks, self.measurements, strict=True)
-        return 2.0**-40 * max(1.0, *(float(block.weight) * _size(array) for block, array in pairs))
+        return ROUNDING * max(1.0, *(float(block.weight) * _size(array) for block, array in pairs))
 
 
 def _size(array: Array) -> float:

@@ -31,7 +31,7 @@ from hdmm._artefact import (
     write_array,
 )
 from hdmm._plan.file import parse, plan_bytes
-from hdmm._release.how import USUAL, How
+from hdmm._release.how import How
 from hdmm._release.release import Release
 from hdmm._release.stored import HEADER, Stored, check, get, put, sync_file
 from hdmm._release.write import Format, write_table
@@ -106,7 +106,7 @@ def _fill(directory: Path, release: Release, format: Format, on_progress: Callab
         put(directory, f"measurements/{index:03d}.npy", partial(write_array, array=array))
         for index, array in enumerate(release.measurements)
     ]
-    stored = _tables(directory / "tables", release, USUAL, format, on_progress)
+    stored = _tables(directory / "tables", release, release.usual, format, on_progress)
     tables = {name: one.model_copy(update={"path": f"tables/{one.path}"}) for name, one in stored.items()}
     noise = release.plan.calibrate(release.budget)
     budget = {name: str(value) for name, value in vars(release.budget).items() if value is not None}

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 from numpy.typing import NDArray
 
 from hdmm._plan import Plan
 from hdmm._release.answer import answered
 from hdmm._release.estimates import Estimates
-from hdmm._release.how import USUAL, Estimator, How
+from hdmm._release.how import USUAL, How, Wishes
 from hdmm._release.rows import Rows
+from hdmm._release.write import Format
 from hdmm.privacy.budget import Budget
+from hdmm.strategy import Strategy
 from hdmm.workload import Workload
 
 if TYPE_CHECKING:
@@ -44,58 +46,33 @@ class Release:
         return Estimates(self.plan, self.budget, self.measurements)
 
     def table(
-        self,
-        name: str,
-        *,
-        level: float = 0.95,
-        simultaneous: bool = False,
-        estimator: Estimator = "global",
-        exact: bool = False,
-        rounded: bool = False,
-        on_progress: Callable[[float], None] | None = None,
+        self, name: str, *, on_progress: Callable[[float], None] | None = None, **wishes: Unpack[Wishes]
     ) -> pa.Table:
         """The answers to one product: a column per attribute, then answer, stderr, and the interval low to high.
 
-        An interval holds its true answer with probability ``level``; with ``simultaneous`` all intervals of the table
-        do so together. ``estimator`` is "global", least squares over all measurements, so that all tables add up to
-        each other; "local", for each table from one block; or one that is biased and has no intervals, "nonnegative"
-        or "pgm" (Private-PGM, needs ``hdmm[pgm]``). A plan may tell its errors as upper bounds; with ``exact`` they are
+        Wishes are ``level``, ``simultaneous``, ``estimator``, ``exact`` and ``rounded``. An interval holds its true
+        answer with probability ``level``, by default 0.95; with ``simultaneous`` all intervals of the table do so
+        together. ``estimator`` is "global", least squares over all measurements, so that all tables add up to each
+        other; "local", for each table from one block; or one that is biased and has no intervals, "nonnegative" or
+        "pgm" (Private-PGM, needs ``hdmm[pgm]``). A plan may tell its errors as upper bounds; with ``exact`` they are
         worked out, one solve for each answer. ``rounded`` answers are whole numbers whose sums are rounded with them.
         """
-        how = How(level, simultaneous, estimator, exact, rounded)
-        return self.rows(name, how, on_progress=on_progress).table()
+        return self.rows(name, How(**wishes), on_progress=on_progress).table()
 
-    def tables(
-        self,
-        *,
-        level: float = 0.95,
-        simultaneous: bool = False,
-        estimator: Estimator = "global",
-        exact: bool = False,
-        rounded: bool = False,
-    ) -> Iterator[tuple[str, pa.Table]]:
+    def tables(self, **wishes: Unpack[Wishes]) -> Iterator[tuple[str, pa.Table]]:
         """Every product's name and table, one at a time; wishes are as for :meth:`table`."""
-        how = How(level, simultaneous, estimator, exact, rounded)
+        how = How(**wishes)
         for product in self.plan.workload.products:
             yield product.name, self.rows(product.name, how).table()
 
-    def answer(
-        self,
-        workload: Workload,
-        *,
-        level: float = 0.95,
-        simultaneous: bool = False,
-        estimator: Estimator = "global",
-        exact: bool = False,
-        rounded: bool = False,
-    ) -> dict[str, pa.Table]:
+    def answer(self, workload: Workload, **wishes: Unpack[Wishes]) -> dict[str, pa.Table]:
         """New questions, answered from what was released: their tables by name, at no further cost.
 
         What was measured may not tell them; then the first that it does not tell is refused, with the reason. Wishes
         are as for :meth:`table`.
         """
-        how = How(level, simultaneous, estimator, exact, rounded)
-        return {name: rows.table() for name, rows in answered(self.plan, self._estimates, workload, how).items()}
+        found = answered(self.plan, self._estimates, workload, How(**wishes))
+        return {name: rows.table() for name, rows in found.items()}
 
     def share(self, part: Counted, whole: Counted = None, *, level: float = 0.95) -> Ratio:
         """Which share of the whole, by default of all records, is also in the part, with its interval.
@@ -134,7 +111,16 @@ class Release:
 
         plan = self.plan
         noise = plan.calibrate(self.budget).variances
-        return synthesize(plan.workload.schema, plan.strategy, self.measurements, noise, rows=rows, seed=seed)
+        return synthesize(plan.workload.schema, plan.estimator, self.measurements, noise, rows=rows, seed=seed)
+
+    @property
+    def usual(self) -> How:
+        """How tables are made that are published with the release."""
+        return self._estimates.usual
+
+    def solution(self) -> tuple[Strategy, Any]:
+        """The least-squares estimator, with exact errors, and what it makes of the measurements."""
+        return self._estimates.exact, self._estimates.state()
 
     def rows(self, name: str, how: How = USUAL, *, on_progress: Callable[[float], None] | None = None) -> Rows:
         """The answers to one product, from which its table is made some rows at a time."""
@@ -147,7 +133,7 @@ class Release:
         self,
         directory: str | Path,
         *,
-        format: Literal["parquet", "csv"] = "parquet",
+        format: Format = "parquet",
         on_progress: Callable[[float], None] | None = None,
     ) -> None:
         """Write the release to a new directory: its tables, its measurements and its plan.
@@ -162,19 +148,14 @@ class Release:
         self,
         directory: str | Path,
         *,
-        level: float = 0.95,
-        simultaneous: bool = False,
-        estimator: Estimator = "global",
-        exact: bool = False,
-        rounded: bool = False,
-        format: Literal["parquet", "csv"] = "parquet",
+        format: Format = "parquet",
         on_progress: Callable[[float], None] | None = None,
+        **wishes: Unpack[Wishes],
     ) -> None:
         """Write only the tables, as they are asked for, to a new directory; wishes are as for :meth:`table`."""
         from hdmm._release.file import save_tables
 
-        how = How(level, simultaneous, estimator, exact, rounded)
-        save_tables(self, Path(directory), how, format, on_progress)
+        save_tables(self, Path(directory), How(**wishes), format, on_progress)
 
     @staticmethod
     def load(directory: str | Path) -> Release:

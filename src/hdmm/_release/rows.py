@@ -44,6 +44,11 @@ class Rows:
     estimates: Array | None = None
     """Where answers were rounded to whole numbers, what they were before: intervals are about these."""
 
+    @property
+    def rounded(self) -> bool:
+        """Whether the answers are whole numbers in place of estimates."""
+        return self.estimates is not None
+
     @cached_property
     def whole(self) -> bool:
         """Whether all answers are integers: then they are sums of integers, to which floating point did nothing."""

@@ -35,7 +35,8 @@ def write_table(
     else:
         from pyarrow import parquet
 
-        repeated = [name for name in schema.names if rows.whole or name not in ("answer", "low", "high")]
+        many = () if rows.whole else ("low", "high") if rows.rounded else ("answer", "low", "high")
+        repeated = [name for name in schema.names if name not in many]
         writer = parquet.ParquetWriter(
             file, schema, use_dictionary=repeated, compression="zstd", compression_level=1, store_schema=False
         )
@@ -47,20 +48,34 @@ def write_table(
             on_rows(batch.num_rows)
 
 
-def save_table(table: pa.Table, path: Path) -> None:
-    """Write one table to a new file, in the format that its name says."""
+def check_table_path(path: Path) -> None:
+    """Refuse a file that a table cannot be written to."""
     check_new(path)
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path}: expected a name that ends in .csv or .parquet")
+
+
+def save_table(table: pa.Table, path: Path) -> None:
+    """Write one table to a new file, in the format that its name says: whole, or not at all."""
+    check_table_path(path)
     try:
         with path.open("xb") as file:
-            if path.suffix == ".csv":
-                from pyarrow import csv
-
-                csv.write_csv(table, file)
-            else:
-                from pyarrow import parquet
-
-                parquet.write_table(table, file)
+            try:
+                _write(table, file, path.suffix)
+            except BaseException:
+                path.unlink()
+                raise
     except OSError as error:
         raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _write(table: pa.Table, file: io.BufferedIOBase, suffix: str) -> None:
+    if suffix == ".csv":
+        from pyarrow import csv
+
+        csv.write_csv(table, file)
+    else:
+        from pyarrow import parquet
+
+        parquet.write_table(table, file)
+    file.flush()

@@ -64,10 +64,11 @@ def search_key(
     operators: Sequence[str],
     restarts: int,
     seed: int,
+    memory: int,
 ) -> str:
     """What tells one search from another."""
     spec = Spec(workload.schema, workload, noise, unit.rows, unit.neighbours, objective, targets, unit.id)
-    told = [_VERSION, spec.data(), list(operators), restarts, seed]
+    told = [_VERSION, spec.data(), list(operators), restarts, seed, memory]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

@@ -16,6 +16,8 @@ from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.matrix import Norm
 from hdmm.matrix.factors import DenseGram
+from hdmm.matrix.workspace import memory_limit
+from hdmm.memory import allowed
 from hdmm.operators.base import Operator
 from hdmm.operators.descent import Effort
 from hdmm.operators.explicit import CELLS, Explicit
@@ -86,6 +88,7 @@ def select(
     time_limit: float | None = None,
     jobs: int | None = None,
     checkpoint: str | Path | None = None,
+    memory: str | int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Plan:
     """Choose what to measure for a workload: the strategy with the least predicted error.
@@ -99,7 +102,8 @@ def select(
 
     ``jobs`` processes share the search, by default one, −1 for all cores; within joblib's ``parallel_config`` it runs
     on a Dask, Ray or Spark cluster. What was found is kept in the file ``checkpoint``: the same search, called again
-    after a crash, goes on from there.
+    after a crash, goes on from there. Strategies whose release would take more than ``memory``, such as "8GB", are not
+    taken; by default that is half of the machine's.
     """
     stages = _checked(workload, noise, operators, restarts, seed, time_limit, jobs)
     chosen = [operator for stage in stages for operator in stage]
@@ -117,14 +121,16 @@ def select(
     effort = Effort(restarts, seed, None if time_limit is None else time() + time_limit)
     dual = not any(isinstance(operator, Explicit) for operator in chosen)
     bound = _bound(encoded, NORM[noise], dual=dual) if aim.limits is None else None
+    with allowed(memory):
+        limit = memory_limit()
     kept = None
     if checkpoint is not None:
         from hdmm._select.checkpoint import Checkpoint, search_key
 
         words = [repr(operator) for operator in chosen]
-        key = search_key(workload, noise, unit, objective, wanted, words, restarts, seed)
+        key = search_key(workload, noise, unit, objective, wanted, words, restarts, seed, limit)
         kept = Checkpoint.open(Path(checkpoint), key, workload)
-    search = _Search(Judge(encoded, noise, unit, aim), jobs, on_progress, bound, kept)
+    search = _Search(Judge(encoded, noise, unit, aim, limit), jobs, on_progress, bound, kept)
     try:
         search.recall(stages, effort)
         for stage in stages:

@@ -24,7 +24,7 @@ from hdmm.operators.threads import one_thread
 from hdmm.operators.worst import least_worst
 from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate
 from hdmm.privacy.unit import Unit
-from hdmm.strategy import Strategy
+from hdmm.strategy import Strategy, joined
 from hdmm.strategy.integer import round_strategy
 from hdmm.workload import Encoded
 
@@ -79,6 +79,8 @@ class Judge:
     noise: NoiseKind
     unit: Unit
     objective: Objective
+    memory: int
+    """Bytes that a release may use."""
 
     def run(self, task: Task) -> Found:
         """Let the operator propose, make that measurable, and tell its error; what is too large is refused."""
@@ -94,7 +96,7 @@ class Judge:
             if proposal is None:
                 return Found(task.name, task.operator)
             bound = proposal.bound
-            check_memory(proposal.strategy, self.workload)
+            check_memory(joined(proposal.strategy), self.workload, self.memory)
             rounded = round_strategy(proposal.strategy, self.workload, NORM[self.noise])
             if rounded is None:
                 return Found(task.name, task.operator, bound=bound)

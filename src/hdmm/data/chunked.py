@@ -31,8 +31,8 @@ class Chunked(Source):
     """A source whose records are read by hdmm itself."""
 
     @abstractmethod
-    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
-        """All records, with their codes for some of the attributes, and with ``id`` whose they are."""
+    def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
+        """All records, as codes, and with ``id`` whose they are."""
 
     @final
     def count(
@@ -45,12 +45,12 @@ class Chunked(Source):
                 one.add(records)
 
         if unit is None or unit.id is None:
-            _each(self.chunks(schema, schema.names), tally, on_progress)
+            _each(self.chunks(schema), tally, on_progress)
         else:
             from hdmm.data.people import waiting
 
             with waiting(schema.names, unit.rows) as people:
-                _each(self.chunks(schema, schema.names, unit.id), people.add, on_progress)
+                _each(self.chunks(schema, unit.id), people.add, on_progress)
                 for kept in people.kept():
                     tally(kept)
         return [one.counts for one in tallies]

@@ -15,15 +15,10 @@ from hdmm.errors import DataError
 from hdmm.schema import OUTSIDE, Domain, Schema
 
 
-def columns_of(schema: Schema) -> dict[str, Domain]:
-    """The columns that a schema is read from, with the domain of each."""
-    return {column: domain for name in schema.names for column, domain in schema[name].columns(name).items()}
-
-
 def check_types(table: Any, schema: Schema, id: str | None) -> None:
     """Refuse columns whose declared type cannot be read exactly."""
     types = table.schema()
-    for column, domain in columns_of(schema).items():
+    for column, domain in schema.columns.items():
         reading(column, domain, types[column])
     if id is not None and not (types[id].is_string() or types[id].is_integer()):
         raise DataError(f"column {id!r} holds {types[id]}; people are told apart by text or integers: cast it to text")
@@ -41,7 +36,7 @@ def coded(engine: Engine, table: Any, schema: Schema, id: str | None) -> Iterato
 
 def _encoded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: ExitStack) -> Any:
     """The query for the codes; the small tables that it refers to are there as long as ``lookups``."""
-    columns = columns_of(schema)
+    columns = schema.columns
     raw = {f"r{at}": _signed(table[column]) for at, column in enumerate(columns)}
     given = records = table.select(raw | _person(engine, table, id))
     types = {column: given.schema()[f"r{at}"] for at, column in enumerate(columns)}

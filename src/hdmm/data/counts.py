@@ -29,13 +29,14 @@ def count(
     The counts of a table are in row-major order of its attributes as given; the empty table has one cell for all
     records. A record with a value outside the domain of any attribute of the schema is counted in no table, so that all
     tables count the same records. Where the unit names the column that tells people apart, each counts with as many
-    records as it allows (:mod:`hdmm.data.people`).
+    records as it allows (:mod:`hdmm.data.people`). The source has been checked (:meth:`Source.columns_check`).
     """
-    source.columns_check(schema, schema.names, None if unit is None else unit.id)
     try:
         counts = source.count(schema, tables, unit, on_progress)
     except HdmmError:
         raise
     except Exception as error:  # its message might tell something about the records: only its kind goes on
         raise FaultError(f"the records could not be counted ({type(error).__name__}); nothing was published") from None
-    return [np.minimum(table, cap) for table in counts]
+    for table in counts:
+        np.minimum(table, cap, out=table)
+    return counts

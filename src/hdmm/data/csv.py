@@ -48,13 +48,13 @@ class CsvFile(Chunked):
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "chunk_size", chunk_size)
 
-    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
         with self._opened() as file:
-            self._layout(file.readline(LONGEST_LINE), schema, names, id)
+            self._layout(file.readline(LONGEST_LINE), schema, id)
 
-    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+    def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
         with self._opened() as file:
-            layout = self._layout(file.readline(LONGEST_LINE), schema, names, id)
+            layout = self._layout(file.readline(LONGEST_LINE), schema, id)
             size = os.fstat(file.fileno()).st_size
             for lines in _blocks(file, self.chunk_size):
                 yield Chunk(partial(layout.decode, lines), min(file.tell() / size, 1.0))
@@ -67,7 +67,7 @@ class CsvFile(Chunked):
         except OSError as error:
             raise FaultError(f"{self.path}: cannot be read: {error.strerror}") from None
 
-    def _layout(self, line: bytes, schema: Schema, names: Sequence[str], id: str | None) -> _Layout:
+    def _layout(self, line: bytes, schema: Schema, id: str | None) -> _Layout:
         # Nothing of the file goes into a message: without a header, its first line is a record.
         remedy = (
             f"the first line must be a header that names the attributes, separated by {self.delimiter!r}, exactly as "
@@ -77,10 +77,10 @@ class CsvFile(Chunked):
         if columns == [b""]:
             raise DataError(f"{self.path}: there is no header; {remedy}")
         found = [column.decode(errors="surrogateescape") for column in columns]
-        check_columns(str(self.path), found, schema, names, id, remedy)
-        places = {name: [found.index(column) for column in schema[name].columns(name)] for name in names}
+        check_columns(str(self.path), found, schema, id, remedy)
+        places = {name: [found.index(column) for column in schema[name].columns(name)] for name in schema}
         person = None if id is None else found.index(id)
-        return _Layout(ord(self.delimiter), len(columns), {name: schema[name] for name in names}, places, person)
+        return _Layout(ord(self.delimiter), len(columns), schema, places, person)
 
 
 @final
@@ -90,15 +90,15 @@ class CsvFiles(Chunked):
 
     files: tuple[CsvFile, ...]
 
-    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
         for file in self.files:
-            file.columns_check(schema, names, id)
+            file.columns_check(schema, id)
 
-    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
+    def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
         sizes = [file.path.stat().st_size for file in self.files]
         before, total = 0, sum(sizes)
         for file, size in zip(self.files, sizes, strict=True):
-            for chunk in file.chunks(schema, names, id):
+            for chunk in file.chunks(schema, id):
                 yield Chunk(chunk.decode, (before + size * chunk.fraction) / total)
             before += size
 

@@ -17,9 +17,11 @@ from uuid import uuid4
 import numpy as np
 
 from hdmm.data.tally import Records
+from hdmm.matrix.workspace import memory_limit
 from hdmm.schema.text import BLANKS
 
-_MEMORY = "2GiB"
+_MOST, _LEAST = 2 << 30, 256 << 20
+"""Bytes of memory of DuckDB in this process: a quarter of what may be used, within these."""
 _BATCH = 1 << 18
 _PERFECT = 22  # bits of a key up to which DuckDB counts in an array, several times faster than in a hash table
 
@@ -124,8 +126,10 @@ def in_process(database: str | None = None) -> Iterator[Engine]:
     """
     import ibis
 
+    memory = min(_MOST, max(_LEAST, memory_limit() // 4))
+
     with tempfile.TemporaryDirectory(prefix="hdmm-") as directory:
-        settings: dict[str, Any] = {"temp_directory": directory, "memory_limit": _MEMORY}
+        settings: dict[str, Any] = {"temp_directory": directory, "memory_limit": f"{memory >> 20}MiB"}
         settings["autoinstall_known_extensions"] = False
         if database is None:
             backend = ibis.duckdb.connect(**settings)

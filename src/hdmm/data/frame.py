@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, final
 
 from hdmm.data.engine import in_process
 from hdmm.data.relation import Relation, View
-
-_NO_VALUE = "\n"
-"""A text that no domain holds, and that is not empty."""
+from hdmm.data.values import text_of
 
 
 @final
@@ -28,7 +25,7 @@ class Frame(Relation):
 
     @contextmanager
     def opened(self) -> Iterator[View]:
-        names = list(self.data.column_names if hasattr(self.data, "column_names") else self.data.columns)
+        names = list(self.data.column_names if _library(self.data) == "pyarrow" else self.data.columns)
         with in_process() as engine:
 
             def table(columns: Sequence[str], records: bool) -> Any:
@@ -38,13 +35,18 @@ class Frame(Relation):
             yield View(engine, names, table)
 
 
+def _library(data: Any) -> str:
+    """Whose table it is: columns may have any name, also that of a method."""
+    return type(data).__module__.split(".")[0]
+
+
 def _arrow(data: Any, columns: Sequence[str]) -> Any:
     """Some columns as an Arrow table, whose types are those that were declared."""
     import pyarrow as pa
 
-    if isinstance(data, pa.Table):
+    if _library(data) == "pyarrow":
         found = data.select(list(columns))
-    elif hasattr(data, "to_arrow"):
+    elif _library(data) == "polars":
         found = data.select(list(columns)).to_arrow()
     else:
         found = pa.table({name: _pandas(data[name]) for name in columns})
@@ -59,14 +61,5 @@ def _pandas(column: Any) -> Any:
     import pyarrow as pa
 
     if column.dtype == object:
-        return pa.array([_text(value) for value in column], pa.string())
+        return pa.array([text_of(value) for value in column], pa.string())
     return pa.Array.from_pandas(column)
-
-
-def _text(value: object) -> str | None:
-    """The text of one value, null where there is none: by its own type, so that no value changes another's."""
-    if isinstance(value, str):
-        return value if not any("\ud800" <= mark <= "\udfff" for mark in value) else _NO_VALUE
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-        return None
-    return str(value) if isinstance(value, (bool, int, float, Decimal)) else _NO_VALUE

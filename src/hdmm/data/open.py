@@ -9,7 +9,7 @@ from typing import Any
 
 from hdmm.data.csv import CsvFile, CsvFiles
 from hdmm.data.source import Source, check_file
-from hdmm.data.table import database_kind
+from hdmm.data.table import database_kind, is_server
 from hdmm.errors import DataError
 
 _PARQUET = (".parquet", ".pq")
@@ -50,15 +50,24 @@ def _paths(given: str | Path) -> list[Path]:
     """The files of a path or of a pattern, in the order of their names."""
     text = str(given)
     scheme, address, _ = text.partition("://")
-    if address:
+    if address and is_server(text):
         raise DataError(f"{scheme}://…: is a database; say which table of it: --table, or hdmm.Table(address, name)")
+    if address:
+        raise DataError(f"{scheme}://…: files elsewhere are not read; copy them here, or give an ibis table of them")
     path = Path(given)
-    if any(mark in text for mark in "*?[") and not path.exists():
+    if any(mark in text for mark in "*?[") and not _there(path):
         found = sorted(glob(text, recursive=True))
         if not found:
             raise DataError(f"{text}: no file matches this pattern; check it")
         return [Path(name) for name in found]
     return [path]
+
+
+def _there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long for a file, but perhaps not for a pattern
+        return False
 
 
 def _files(paths: Sequence[Path], delimiter: str | None) -> Source:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
-from hdmm.data.coding import check_types, coded, columns_of
+from hdmm.data.coding import check_types, coded
 from hdmm.data.cover import Group, cover
 from hdmm.data.engine import Engine
 from hdmm.data.people import chosen
@@ -54,16 +54,16 @@ class Relation(Source):
         """The table, while it is counted."""
 
     @final
-    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
-        needed = Schema({name: schema[name] for name in names})
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
         with self._tried(), self.opened() as view:
-            check_columns(self.place, view.columns, needed, needed.names, id)
-            table = _needed(view, needed, id, records=False)
+            check_columns(self.place, view.columns, schema, id)
+            _check_case(self.place, [*schema.columns, *([] if id is None else [id])])
+            table = _needed(view, schema, id, records=False)
             try:
-                check_types(table, needed, id)
+                check_types(table, schema, id)
             except DataError as error:
                 raise DataError(f"{self.place}: {error}") from None
-            _rehearse(view.engine, table, needed, id)
+            _rehearse(view.engine, table, schema, id)
 
     @final
     def count(
@@ -87,8 +87,17 @@ class Relation(Source):
             ) from None
 
 
+def _check_case(place: str, columns: Sequence[str]) -> None:
+    """Refuse names that engines which do not look at case take for one."""
+    seen: dict[str, str] = {}
+    for column in columns:
+        other = seen.setdefault(column.casefold(), column)
+        if other != column:
+            raise DataError(f"{place}: columns {other!r} and {column!r} differ in case only; rename one, or give a CSV")
+
+
 def _needed(view: View, schema: Schema, id: str | None, *, records: bool) -> Any:
-    return view.table([*columns_of(schema), *([] if id is None else [id])], records)
+    return view.table([*schema.columns, *([] if id is None else [id])], records)
 
 
 def _rehearse(engine: Engine, table: Any, schema: Schema, id: str | None) -> None:

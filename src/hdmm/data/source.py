@@ -21,8 +21,8 @@ class Source(ABC):
     """Something that holds records of a schema."""
 
     @abstractmethod
-    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
-        """Refuse a source that does not have each column of the attributes (``Domain.columns``) exactly once.
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
+        """Refuse a source that does not have each of the schema's columns exactly once.
 
         ``id`` is one more column, which tells people apart. A column whose type cannot be read is refused as well.
         """
@@ -52,12 +52,11 @@ def check_columns(
     place: str,
     found: Iterable[object],
     schema: Schema,
-    names: Sequence[str],
     id: str | None,
     remedy: str = "name the columns exactly as the schema does",
 ) -> None:
     """Refuse columns that lack a needed one, or hold it twice; names that are not needed go into no message."""
-    owners = {column: name for name in names for column in schema[name].columns(name)}
+    owners = {column: name for name, domain in schema.items() for column in domain.columns(name)}
     if id is not None:
         owners[id] = id
     there = list(found)

@@ -1,7 +1,6 @@
 """Tables of SQLite, whose columns have no types: each value is read by its own, as a text.
 
-A number is its decimal text: an integer that of an integer, a real number that of a decimal, exactly, so that it can be
-put into bins and into nothing else.
+A BLOB is the text that its bytes are; of numbers see :mod:`hdmm.data.values`.
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote
@@ -23,6 +20,7 @@ from hdmm.data.chunked import Chunk, Chunked
 from hdmm.data.people import identifier
 from hdmm.data.source import check_columns
 from hdmm.data.tally import Records
+from hdmm.data.values import text_of
 from hdmm.errors import DataError
 from hdmm.schema import Bins, Domain, Schema
 
@@ -40,7 +38,7 @@ class SqliteTable(Chunked):
     path: Path
     name: str
 
-    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
         try:
             with self._connected() as connection:
                 found = connection.execute("SELECT name, type FROM pragma_table_info(?)", [self.name]).fetchall()
@@ -49,26 +47,23 @@ class SqliteTable(Chunked):
         types = {column.decode(): declared.decode(errors="replace").upper() for column, declared in found}
         if not types:
             raise DataError(f"{self.path}: there is no table {self.name!r}; check its name")
-        check_columns(f"{self.path}: {self.name!r}", types, schema, names, id)
-        owned = {column: domain for name in names for column, domain in schema[name].columns(name).items()}
-        for column in [*owned, *([] if id is None else [id])]:
-            if any(part in types[column] for part in _REAL) and not isinstance(owned.get(column), Bins):
+        check_columns(f"{self.path}: {self.name!r}", types, schema, id)
+        for column in [*schema.columns, *([] if id is None else [id])]:
+            if any(part in types[column] for part in _REAL) and not isinstance(schema.columns.get(column), Bins):
                 raise DataError(
                     f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins only; "
                     "cast it to INTEGER or TEXT in a view"
                 )
 
-    def chunks(self, schema: Schema, names: Sequence[str], id: str | None = None) -> Iterator[Chunk]:
-        domains = {name: schema[name] for name in names}
-        columns = [column for name in names for column in schema[name].columns(name)]
-        wanted = ", ".join(map(_quoted, [*columns, *([] if id is None else [id])]))
+    def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
+        wanted = ", ".join(map(_quoted, [*schema.columns, *([] if id is None else [id])]))
         with self._connected() as connection:
             (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
             cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")
             done = 0
             while rows := cursor.fetchmany(_BATCH):
                 done += len(rows)
-                yield Chunk(partial(_decode, rows, domains, id is not None), min(done / total, 1.0))
+                yield Chunk(partial(_decode, rows, schema, id is not None), min(done / total, 1.0))
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -104,11 +99,4 @@ def _people(values: Sequence[Value]) -> Any:
 
 def _text(value: Value) -> bytes:
     """The text of a value; empty where there is none."""
-    if isinstance(value, bytes):
-        return value
-    if value is None:
-        return b""
-    if isinstance(value, int):
-        return b"%d" % value
-    text = f"{Decimal(value):f}" if isfinite(value) else str(value)
-    return (text if "." in text or not isfinite(value) else text + ".0").encode()
+    return value if isinstance(value, bytes) else (text_of(value) or "").encode()

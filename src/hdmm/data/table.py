@@ -39,8 +39,8 @@ class Table(Source):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "_source", _opened(str(database), name))
 
-    def columns_check(self, schema: Schema, names: Sequence[str], id: str | None = None) -> None:
-        self._source.columns_check(schema, names, id)
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
+        self._source.columns_check(schema, id)
 
     def count(
         self, schema: Schema, tables: Sequence[tuple[str, ...]], unit: Unit | None, on_progress: Advance | None
@@ -49,7 +49,7 @@ class Table(Source):
 
 
 def _opened(database: str, name: str) -> Source:
-    if database.startswith(_POSTGRES):
+    if is_server(database):
         return _Postgres(database, name)
     scheme, address, _ = database.partition("://")
     if address:
@@ -62,6 +62,11 @@ def _opened(database: str, name: str) -> Source:
             f"{path}: is no file of DuckDB or SQLite; give the path of one, or an address such as postgresql://host/db"
         )
     return SqliteTable(path, name) if kind == "sqlite" else _DuckDB(path, name)
+
+
+def is_server(address: str) -> bool:
+    """Whether an address is that of a database that we know."""
+    return address.startswith(_POSTGRES)
 
 
 def database_kind(path: Path) -> str | None:

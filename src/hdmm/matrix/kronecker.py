@@ -43,7 +43,7 @@ class Step:
     array: Array | None = None
 
 
-def kron_apply(steps: Sequence[Step], x: Array, dtype: np.dtype[Any], on_progress: Advance | None = None) -> Array:
+def kron_apply(steps: Sequence[Step], x: Array, dtype: np.dtype[Any]) -> Array:
     """(A₁ ⊗ … ⊗ A_d) x, for a vector x or for each column of a matrix x."""
     if x.shape[0] != prod(step.columns for step in steps):
         raise ValueError(f"x has {x.shape[0]} rows, expected {prod(step.columns for step in steps)}")
@@ -55,7 +55,7 @@ def kron_apply(steps: Sequence[Step], x: Array, dtype: np.dtype[Any], on_progres
         found = _act(_typed(steps, dtype), dtype, x.reshape(1, -1, trailing)).reshape(-1, *tail)
         return found.copy() if np.may_share_memory(found, x) else found
     buffer = empty(work_size(steps, trailing), dtype)
-    result = kron_into(steps, np.ascontiguousarray(x).reshape(-1), buffer, trailing, on_progress)
+    result = kron_into(steps, np.ascontiguousarray(x).reshape(-1), buffer, trailing)
     if 2 * final_size < buffer.size:
         result = result.copy()
     return result.reshape(-1, *tail)

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from errno import ENOSPC
+from errno import EINVAL, ENOSPC, EOPNOTSUPP
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,18 @@ def on_disk(size: int, limit: int) -> bool:
     return size > limit // 2
 
 
+def _reserve(file: int, size: int) -> None:
+    """Make a file so large, its room on the disk included: to write into a hole of a full disk kills the process."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file, 0, size)
+            return
+        except OSError as error:
+            if error.errno not in (EOPNOTSUPP, EINVAL):  # which say that the file system cannot
+                raise
+    os.ftruncate(file, size)
+
+
 def empty(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array whose elements are not set."""
     needed = size * dtype.itemsize
@@ -62,7 +74,7 @@ def empty(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         with tempfile.TemporaryFile(prefix="hdmm-") as file:
             if shutil.disk_usage(tempfile.gettempdir()).free < needed:
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
-            file.truncate(needed)
+            _reserve(file.fileno(), needed)
             return np.memmap(file, dtype, "r+", shape=(size,)).view(np.ndarray)
     except OSError as error:
         raise FaultError(

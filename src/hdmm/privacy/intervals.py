@@ -59,7 +59,7 @@ def margin(scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike
     >>> round(margin([10, 20], [1.0, 0.3], [1, 4]))
     44
     """
-    _check(level)
+    check_level(level)
     terms = _Sum.of(scales, coefficients, multiplicities)
     if terms.zero_probability >= level:
         return 0.0
@@ -71,7 +71,7 @@ def margin(scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike
 
 def normal_margin(stderr: float, level: float = 0.95) -> float:
     """Return the m such that normal noise of this standard deviation is within ±m with this probability."""
-    _check(level)
+    check_level(level)
     return _quantile(1 - level) * stderr
 
 
@@ -83,7 +83,7 @@ def worst_margin(stderr: ArrayLike, variance: float, level: float = 0.95) -> Flo
     >>> round(float(worst_margin(1.0, variance=1e9)), 2)
     2.13
     """
-    _check(level)
+    check_level(level)
     outside = 1 - level
     share = 1e-3 * outside  # lost to the uniform variables, which are subgaussian
     quantile = _WORST * max(-math.log(outside - share) / math.sqrt(2), _quantile(outside - share))
@@ -93,7 +93,7 @@ def worst_margin(stderr: ArrayLike, variance: float, level: float = 0.95) -> Flo
 
 def simultaneous(level: float, answers: int) -> float:
     """Return the level of each of some intervals that all hold together at a level, however their errors depend."""
-    _check(level)
+    check_level(level)
     each = 1 - (1 - level) / answers
     if each > _LEVELS[1]:
         raise InputError(
@@ -115,7 +115,7 @@ def many_terms_margin(
 
     ``largest`` is the largest coefficient of each sum.
     """
-    _check(level)
+    check_level(level)
     stderr = np.sqrt(np.asarray(second, np.float64))
     z = _quantile(1 - level)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -129,9 +129,10 @@ def many_terms_margin(
     return np.where((error <= 2e-4 * z) & (grain <= 0.01 * z), margins, np.nan)
 
 
-def _check(level: float) -> None:
-    if not _LEVELS[0] <= level <= _LEVELS[1]:
-        raise InputError(f"level={level}: expected {_LEVELS[0]} to {_LEVELS[1]}; write for example level=0.95")
+def check_level(level: float) -> None:
+    """Refuse a level at which no interval is told."""
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not _LEVELS[0] <= level <= _LEVELS[1]:
+        raise InputError(f"level={level!r}: expected {_LEVELS[0]} to {_LEVELS[1]}; write for example level=0.95")
 
 
 def _quantile(outside: float) -> float:

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.accuracy import accuracy
+from hdmm.accuracy import ROUNDING, accuracy
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.matrix import Array, Dense
 from hdmm.matrix.condition import Term
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import Calibration
+from hdmm.privacy.intervals import check_level
 from hdmm.reconstruct.counted import Counted, Terms, among, each_alone, encoded, in_both, rows_of, summed, terms_of
 from hdmm.reconstruct.quotient import Law, Ratio, check_size, interval
-from hdmm.strategy import DirectStrategy, JointStrategy, KronStrategy, Strategy, UnionStrategy, joined, types_of
+from hdmm.strategy import DirectStrategy, KronStrategy, Strategy, UnionStrategy, types_of
 from hdmm.strategy.base import Spread
 from hdmm.workload import EncodedProduct, Workload
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROUNDING = 2.0**-40
 _CELLS = 1 << 14
 """The most rows of a table of shares: each has an interval to be found."""
 _VALUES = 1 << 11
@@ -42,8 +42,6 @@ class Planned(Protocol):
 
     @property
     def workload(self) -> Workload: ...
-    @property
-    def strategy(self) -> Strategy: ...
     def calibrate(self, budget: Budget, /) -> Calibration: ...
 
 
@@ -57,6 +55,7 @@ class Released(Protocol):
     @property
     def measurements(self) -> tuple[NDArray[Any], ...]: ...
     def table(self, name: str, /) -> pa.Table: ...
+    def solution(self) -> tuple[Strategy, Any]: ...
 
 
 @final
@@ -94,6 +93,7 @@ def shares(release: Released, name: str, within: Sequence[str] = (), *, level: f
     """
     import pyarrow as pa
 
+    check_level(level)
     workload = release.plan.workload
     schema, asked = workload.schema, workload.product(name)
     if isinstance(within, str) or not set(within) <= set(asked.predicates):
@@ -136,8 +136,9 @@ def quantile(
     """
     schema = release.plan.workload.schema
     axis, domain = schema.axis(attribute), schema[attribute]
-    if not 0 < at < 1:
-        raise InputError(f"at={at}: expected a share between 0 and 1; the median is at=0.5")
+    if isinstance(at, bool) or not isinstance(at, (int, float)) or not 0 < at < 1:
+        raise InputError(f"at={at!r}: expected a share between 0 and 1; the median is at=0.5")
+    check_level(level)
     n = domain.declared
     if n > _VALUES:
         raise TooLargeError(f"attribute {attribute!r}: quantiles are found among {_VALUES} values at most, it has {n}")
@@ -149,7 +150,7 @@ def quantile(
     estimator = _Estimator.of(release, [each_alone(schema.sizes, counted, factors)])
     query = encoded(schema.sizes, counted, factors)
     excess, margins = estimator.answers(query), estimator.margins(query, level)
-    codes = located(excess, margins + _ROUNDING * (1 + abs(excess).max()))
+    codes = located(excess, margins + ROUNDING * (1 + abs(excess).max()))
     return Quantile(*(None if code is None else domain.value(code) for code in codes))
 
 
@@ -179,16 +180,17 @@ class _Estimator:
     @staticmethod
     def of(release: Released, asked: Sequence[Sequence[EncodedProduct]]) -> _Estimator:
         """One that answers all these products; of a union that is too large to be taken as a whole, its best block."""
-        strategy, noise = joined(release.plan.strategy), release.plan.calibrate(release.budget)
-        if isinstance(strategy, JointStrategy):
-            strategy = replace(strategy, solved=True)
-        candidates: list[tuple[Strategy, slice]] = [(strategy, slice(None))]
-        if isinstance(strategy, DirectStrategy):  # it answers what it measured, and no combinations of it
-            candidates = []
-        if isinstance(strategy, UnionStrategy):
-            parts = [KronStrategy(strategy.sizes, (block,)) for block in strategy.blocks]
-            candidates = [(part, slice(place, place + 1)) for place, part in enumerate(parts)]
-        able = [pair for pair in candidates if all(pair[0].supports(each) for queries in asked for each in queries)]
+        (strategy, state), noise = release.solution(), release.plan.calibrate(release.budget)
+
+        def tells(candidate: Strategy) -> bool:
+            return all(candidate.supports(each) for queries in asked for each in queries)
+
+        # A direct strategy answers what it measured, and no combinations of it.
+        if not isinstance(strategy, (DirectStrategy, UnionStrategy)) and tells(strategy):
+            return _Estimator(strategy, noise, state)
+        blocks = enumerate(strategy.blocks if isinstance(strategy, UnionStrategy) else ())
+        parts = ((KronStrategy(strategy.sizes, (block,)), slice(at, at + 1)) for at, block in blocks)
+        able = [(part, own) for part, own in parts if tells(part)]
         if not able:
             raise WorkloadError(
                 "these counts cannot be told together from the release: its plan did not measure them, or only each by "
@@ -236,6 +238,7 @@ class _Estimator:
 
 
 def _ratio(release: Released, above: Terms, below: Terms, level: float) -> Ratio:
+    check_level(level)
     sizes = release.plan.workload.schema.sizes
     if not below:
         raise InputError("no record can be among those that a ratio is taken of; ask for others")

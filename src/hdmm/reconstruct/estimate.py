@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from hdmm.matrix import Array, Identity
-from hdmm.strategy import Noise, Strategy, joined
+from hdmm.strategy import Noise, Strategy
 from hdmm.workload import EncodedProduct
-
-if TYPE_CHECKING:
-    pass
 
 CELLS = 1 << 22
 """The most cells for which a vector of counts is fitted: a round passes over all of them a few times."""
@@ -43,5 +40,4 @@ def estimated_total(strategy: Strategy, answers: Sequence[Array], noise: Noise) 
     total = counts_on({})
     if not strategy.supports(total):
         return None
-    best = joined(strategy)
-    return float(best.answer(total, best.reconstruct(answers, noise))[0])
+    return float(strategy.answer(total, strategy.reconstruct(answers, noise))[0])

@@ -6,7 +6,7 @@ sought, each table weighted by its mean variance, by Dykstra's alternating proje
 that are not negative, and onto the families that agree, which is least squares on marginals and exact (MATH §6).
 
 What is guaranteed: no answer is negative that counts records, all tables have the same total, and two tables agree on
-what they share up to ``disagreement``, which is measured and stated. Tables that agree in this way need not be the
+what they share up to ``disagreement``, which tables state. Tables that agree in this way need not be the
 tables of any one population. Biased: small counts come out too large on average.
 """
 
@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 
 from hdmm.errors import NotSupportedError, TooLargeError
-from hdmm.matrix import Array, Identity, Kron, Total
+from hdmm.matrix import Array
 from hdmm.matrix.subsets import Axes
 from hdmm.matrix.workspace import memory_limit
 from hdmm.reconstruct.estimate import counts_on, estimated_total
@@ -45,7 +45,11 @@ class NonnegativeTables:
     total: float
     disagreement: float
     """By how many records a cell would have to move, at most, for all tables to agree exactly."""
-    estimator: str = "non-negative marginals"
+
+    @property
+    def estimator(self) -> str:
+        """How the estimate was made, and how well its tables agree."""
+        return f"non-negative marginals, which agree to {self.disagreement:.2g} records in a cell"
 
     @cached_property
     def _sets(self) -> _Sets:
@@ -60,9 +64,7 @@ class NonnegativeTables:
                 "estimator that answers across tables (Private-PGM)"
             )
         chosen = min(holding, key=lambda axes: (self.tables[axes].size, axes))
-        own = {axis: self.sizes[axis] for axis in product.axes}
-        kept = [(Identity if axis in own else Total)(self.sizes[axis]) for axis in chosen] or [Total(1)]
-        return product.matrix(own).apply(Kron(kept).apply(self.tables[chosen]))
+        return product.answers(self.tables[chosen], {axis: self.sizes[axis] for axis in chosen})
 
 
 def nonnegative_tables(
@@ -79,12 +81,13 @@ def nonnegative_tables(
             f"non-negative tables need {bytes_text(cells * _ARRAYS)}; the limit is {bytes_text(memory_limit())}: take "
             "the unbiased tables, or allow more memory (--memory)"
         )
-    unknown = [axes for axes, product in asked.items() if not strategy.supports(product)]
-    if unknown:
-        raise NotSupportedError(
-            "non-negative tables need counts of every cell, and the plan's measurements do not tell the cells of axes "
-            f"{unknown[0]} apart; ask for the Identity of these attributes, or take the unbiased tables"
-        )
+    for axes, product in asked.items():
+        if not strategy.supports(product):
+            name = next(given.name for given in workload.products if given.axes == axes)
+            raise NotSupportedError(
+                "non-negative tables need counts of every cell, and the plan's measurements do not tell the cells of "
+                f"the attributes of {name!r} apart; ask for their Identity, or take the unbiased tables"
+            )
     state = strategy.reconstruct(answers, noise)
     given = [strategy.answer(product, state).astype(float) for product in asked.values()]
     spread = [strategy.squared_error(product, noise) / product.queries for product in asked.values()]

@@ -13,6 +13,7 @@ from typing import final
 
 import numpy as np
 
+from hdmm.accuracy import FINE, ROUNDING
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array
 from hdmm.privacy.calibrate import Calibration
@@ -23,9 +24,6 @@ from hdmm.strategy.rows import Power
 _CLOSE = 1e-3
 """The ends of an interval are found to this share of their distance from the ratio, and moved outward by it."""
 _ROUNDS = 8
-_ROUNDING = 2.0**-40
-_FINE = 8
-"""Gaussian noise of a smaller σ is rounded to so few integers that their steps show, as in `hdmm.accuracy`."""
 _POWERS: tuple[Power, ...] = (2, 4, 6)
 _COEFFICIENTS = 1 << 24
 """The most coefficients of one combination that are written out."""
@@ -71,7 +69,7 @@ class Law:
         scales, variances = self.noise.scales, self.noise.variances
         parts = self._combined(s, t)
         if self.noise.kind == "gaussian":
-            coarse = max((float(one.largest()) for one in parts if scales[one.block] < _FINE), default=0.0)
+            coarse = max((float(one.largest()) for one in parts if scales[one.block] < FINE), default=0.0)
             return normal_margin(sqrt(self._variance(s, t)), level) + coarse / 2
         second, fourth, sixth = (
             sum(float(cumulants(variances[one.block])[place]) * float(one.power_sum(power)) for one in parts)
@@ -106,7 +104,7 @@ def interval(a: float, b: float, law: Law, level: float) -> Ratio:
         """The end by the margin at p, which is infinite where b could be zero by it."""
         s, t = (1.0, p) if isfinite(p) else (0.0, 1.0)
         variance = s**2 * var_a - 2 * s * t * cov + t**2 * var_b
-        if variance <= _ROUNDING * (s**2 * var_a + t**2 * var_b):
+        if variance <= ROUNDING * (s**2 * var_a + t**2 * var_b):
             return value
         square = law.margin(s, t, level) ** 2 / variance
         left = b**2 - square * var_b

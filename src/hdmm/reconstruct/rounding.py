@@ -5,7 +5,8 @@ is within 1 of its estimate (Cox and Ernst 1982): it is a flow in a network with
 room for two nested families of sums in tables of more ways: on the first attributes (the first; the first two; …) and
 on the last ones. These are all rounded to a neighbouring integer; the sums on other sets of attributes are sums of the
 rounded cells like all others, but may be further from their estimate: in three ways, a table for which all sums stay
-within 1 need not exist. Of all such tables, one whose largest change of a cell is least is taken, to within 0.01.
+within 1 need not exist. Of all such tables, one whose largest change of a cell is least is taken, to within 0.01. In
+one way that is simple, and exact: as many cells as the total needs go up, those that have the least way to go.
 
 Each table is rounded by itself: two tables that agree before need not agree after.
 """
@@ -19,6 +20,7 @@ import numpy as np
 
 from hdmm.errors import InputError, TooLargeError
 from hdmm.matrix import Array, Matrix
+from hdmm.texttable import count_text
 from hdmm.workload import EncodedProduct
 
 _UNIT = 1 << 40
@@ -35,15 +37,12 @@ def round_table(table: Array) -> Array:
     [2, 2]
     """
     values = np.asarray(table, float)
+    if values.ndim < 2:
+        return _round_rows(values.reshape(1, -1)).reshape(values.shape)
     if values.size > _CELLS:
-        raise TooLargeError(f"table: has {values.size} cells; at most {_CELLS} are rounded at once: round its parts")
-    if values.size == 0 or not np.isfinite(values).all() or abs(values).max() > _LARGEST:
-        raise InputError("table: expected at least one estimate, each a finite number of at most 2^50")
-    whole = np.floor(values).astype(np.int64)
-    parts = np.rint((values - whole) * _UNIT).astype(np.int64)
-    whole, parts = whole + parts // _UNIT, parts % _UNIT
-    shape = values.shape if values.ndim > 1 else (1, values.size)
-    network = _Network(parts.reshape(shape))
+        raise TooLargeError(f"table: has {values.size} cells; at most {_CELLS} are rounded together")
+    whole, parts = _split(values)
+    network = _Network(parts)
     low, high = 0, 1 << _HALVINGS  # in steps of ½/2^halvings: cells so near to an integer are rounded to it
     best = network.flow(0)
     assert best is not None, "a rounding exists where cells are free to go either way"
@@ -54,7 +53,7 @@ def round_table(table: Array) -> Array:
             high = middle
         else:
             low, best = middle, nearer
-    rounded: Array = (whole.reshape(shape) + best).reshape(values.shape)
+    rounded: Array = whole + best
     return rounded
 
 
@@ -66,9 +65,37 @@ def round_answers(answers: Array, product: EncodedProduct) -> Array:
     """
     apart = [place for place, factor in enumerate(product.factors.values()) if not _disjoint(factor)]
     table = np.moveaxis(answers.reshape(product.shape), apart, range(len(apart)))
-    pieces = table.reshape(-1, *table.shape[len(apart) :])
-    rounded = np.stack([round_table(piece) for piece in pieces]).reshape(table.shape)
-    return np.moveaxis(rounded, range(len(apart)), apart).reshape(-1)
+    together = table.shape[len(apart) :]
+    if prod(together) > _CELLS and len(together) > 1:
+        raise TooLargeError(
+            f"product {product.name!r}: has {count_text(prod(together))} answers that add up, and at most "
+            f"{count_text(_CELLS)} are rounded together; leave rounded out"
+        )
+    pieces = table.reshape(-1, *together)
+    if len(together) < 2:
+        rounded = _round_rows(pieces.reshape(len(pieces), -1))
+    else:
+        rounded = np.stack([round_table(piece) for piece in pieces])
+    return np.moveaxis(rounded.reshape(table.shape), range(len(apart)), apart).reshape(-1)
+
+
+def _split(values: Array) -> tuple[Array, Array]:
+    """Integers below, and what is left in units."""
+    if values.size == 0 or not np.isfinite(values).all() or abs(values).max() > _LARGEST:
+        raise InputError("table: expected at least one estimate, each a finite number of at most 2^50")
+    whole = np.floor(values).astype(np.int64)
+    parts = np.rint((values - whole) * _UNIT).astype(np.int64)
+    return whole + parts // _UNIT, parts % _UNIT
+
+
+def _round_rows(values: Array) -> Array:
+    """Each row with its sum: as many cells as the sum needs go up, those that have the least way to go."""
+    whole, parts = _split(values)
+    more = (parts.sum(axis=1) + _UNIT // 2) // _UNIT
+    places = np.empty_like(parts)
+    np.put_along_axis(places, np.argsort(-parts, axis=1, kind="stable"), np.arange(parts.shape[1])[None, :], axis=1)
+    rounded: Array = whole + (places < more[:, None])
+    return rounded
 
 
 def _disjoint(factor: Matrix) -> bool:

@@ -80,7 +80,13 @@ def _model(strategy: Strategy, answers: Sequence[Array], noise: Noise) -> Graphi
         check_tree(strategy)
         if available():
             return graphical_model(strategy, answers, noise)
-    except (TooLargeError, NotSupportedError):
+    except TooLargeError:
+        if not vector:
+            raise TooLargeError(
+                "synthetic records are drawn from a graphical model of the tables, or from counts of all cells; this "
+                "release is too large for either: plan for fewer attributes, or for smaller tables"
+            ) from None
+    except NotSupportedError:
         if not vector:
             raise
     if not vector:

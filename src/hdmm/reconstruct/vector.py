@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from hdmm.matrix import Array, Identity, Kron, Total
+from hdmm.matrix import Array
 from hdmm.workload import EncodedProduct
 
 
@@ -20,9 +20,4 @@ class Vector:
 
     def answer(self, product: EncodedProduct) -> Array:
         """The answers to a product."""
-        shape = dict(zip(self.axes, self.sizes, strict=True)) or {-1: 1}
-        if product.condition is None:
-            return Kron(product.factors.get(axis) or Total(n) for axis, n in shape.items()).apply(self.counts)
-        own = {axis: shape[axis] for axis in product.axes}
-        table = Kron(Identity(n) if axis in own else Total(n) for axis, n in shape.items()).apply(self.counts)
-        return product.matrix(own).apply(table)
+        return product.answers(self.counts, dict(zip(self.axes, self.sizes, strict=True)))

@@ -101,6 +101,11 @@ class Schema(Mapping[str, Domain]):
         return tuple(self._domains)
 
     @property
+    def columns(self) -> dict[str, Domain]:
+        """The columns that records are read from, each with its domain: those of merged attributes' parts too."""
+        return {column: part for name, domain in self.items() for column, part in domain.columns(name).items()}
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many cells each attribute has."""
         return tuple(domain.size for domain in self._domains.values())

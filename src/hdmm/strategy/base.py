@@ -124,6 +124,12 @@ def written_rows(product: EncodedProduct, types: Sequence[RowTypes]) -> Array:
     return written
 
 
+def written_size(product: EncodedProduct, types: Sequence[RowTypes], queries: int) -> int:
+    """How many numbers the queries and their coefficients on so many measurements are, for each type of the first."""
+    written = prod(one.width for one in types) * len(product.coefficients) + queries
+    return prod(len(one) for one in types[1:]) * written
+
+
 def _only(row: RowTypes) -> tuple[Array, Array]:
     """The entries of a single type with one term."""
     return abs(row.values[0, :, 0]), row.counts[0]

@@ -10,10 +10,9 @@ from math import prod
 from operator import ge
 from typing import NamedTuple, final
 
-import numpy as np
-
 from hdmm.matrix import Condition, Filtered, Identity, Kron, Matrix, Norm, Number, Total
 from hdmm.matrix.compose import restricted
+from hdmm.matrix.exact import reach_of
 from hdmm.matrix.norms import stacked_norm
 from hdmm.matrix.subsets import Axes
 
@@ -93,7 +92,7 @@ def largest_reach(blocks: Sequence[Block]) -> int:
         reach = 1
         for factor in block.factors:
             if id(factor) not in known:
-                known[id(factor)] = int(factor.power(1).apply(np.ones(factor.shape[1], np.int64)).max())
+                known[id(factor)] = reach_of(factor)
             reach *= known[id(factor)]
         largest = max(largest, reach)
     return largest

@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Gram
-from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, written_rows, written_types
+from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, written_rows, written_size, written_types
 from hdmm.strategy.block import Block
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes
@@ -85,8 +85,7 @@ class ExplicitStrategy(Strategy):
         return written_types(product, axis)
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
-        written = prod(one.width for one in types) * len(product.coefficients) + self.block.queries
-        return prod(len(one) for one in types[1:]) * written
+        return written_size(product, types, self.block.queries)
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
         values = written_rows(product, types) @ self._summed(product, self._inverse)

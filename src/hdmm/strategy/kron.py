@@ -93,12 +93,7 @@ class KronStrategy(Strategy):
         return Kron(self._inverses[axis] for axis in self.block.axes).apply_float(answers[0])
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
-        sizes = {axis: self.sizes[axis] for axis in self.block.axes} or {-1: 1}
-        if product.condition is None:
-            return Kron(product.factors.get(axis) or Total(n) for axis, n in sizes.items()).apply_float(state)
-        own = {axis: self.sizes[axis] for axis in product.axes}
-        table = Kron(Identity(n) if axis in own else Total(n) for axis, n in sizes.items()).apply_float(state)
-        return product.matrix(own).apply(table)
+        return product.answers(state, {axis: self.sizes[axis] for axis in self.block.axes})
 
     def _gram(self, term: Term, axis: int) -> Factor:
         found = term.factors.get(axis)

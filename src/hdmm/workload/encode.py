@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from hdmm.errors import InputError
-from hdmm.matrix import Array, Condition, Factor, Filtered, Gram, Kron, Matrix, Stack, Total
+from hdmm.matrix import Array, Condition, Factor, Filtered, Gram, Identity, Kron, Matrix, Stack, Total
 from hdmm.matrix.compose import filtered_terms, restricted
 from hdmm.matrix.gram import Term
 from hdmm.schema import Schema
@@ -77,6 +77,15 @@ class EncodedProduct:
         if self.condition is None:
             return kron
         return Filtered(kron, self.condition.moved({axis: place for place, axis in enumerate(sizes)}))
+
+    def answers(self, counts: Array, sizes: Mapping[int, int]) -> Array:
+        """The answers, as floats, to counts of the cells of some attributes, given with their sizes."""
+        held = sizes or {-1: 1}
+        if self.condition is None:
+            return Kron(self.factors.get(axis) or Total(n) for axis, n in held.items()).apply_float(counts)
+        own = {axis: sizes[axis] for axis in self.axes}
+        table = Kron(Identity(n) if axis in own else Total(n) for axis, n in held.items()).apply_float(counts)
+        return self.matrix(own).apply(table)
 
 
 @final

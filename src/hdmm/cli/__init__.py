@@ -1,0 +1,81 @@
+"""The command line: arguments, progress and exit codes. No logic.
+
+Exit codes: 0 done, 1 a fault of ours or of the machine, 2 a mistake in what was given (nothing charged or written).
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from hdmm import __version__
+from hdmm.cli import answers, ledger, others, plan, release
+from hdmm.errors import HdmmError
+
+app = typer.Typer(
+    name="hdmm",
+    help="Publish counts about people without exposing any of them.\n\n"
+    "1. Write a spec: the columns of your data and the tables you want (see the README).\n\n"
+    "2. `hdmm plan` finds what to measure; `hdmm show` tells the error at a budget. Neither needs data.\n\n"
+    "3. `hdmm release` measures the data once and writes the tables with margins of error.\n\n"
+    "4. `hdmm answer` and `hdmm tables` make more of a release, at no cost.\n\n"
+    "`hdmm demo` shows all of it on made-up people.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+ledgers = typer.Typer(help="Keep account of what was spent on a set of data.", no_args_is_help=True)
+app.add_typer(ledgers, name="ledger")
+
+_INTERRUPTED = 130
+"""The exit code that typer makes of an interrupt."""
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    plan.plan,
+    plan.show,
+    release.release,
+    answers.answer,
+    answers.tables,
+    answers.synthesize,
+    others.demo,
+    others.paper,
+)
+_OF_LEDGERS: tuple[Callable[..., None], ...] = (ledger.create, ledger.show, ledger.verify, ledger.abandon)
+for _command in _COMMANDS:
+    app.command()(_command)
+for _command in _OF_LEDGERS:
+    ledgers.command()(_command)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(f"hdmm {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; every error is one clear sentence and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # ε and × must not be the end on a terminal that lacks them
+    try:
+        app(standalone_mode=True)
+    except HdmmError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except SystemExit as left:
+        if left.code == _INTERRUPTED:
+            typer.echo("interrupted; what is not there was not published", err=True)
+        raise
+    except Exception as error:  # its message might hold a value from the data: only its type and place are shown
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        fault = f"a fault in hdmm ({type(error).__name__}); what is not there was not published"
+        typer.echo(f"{frames}error: {fault}", err=True)
+        sys.exit(1)
