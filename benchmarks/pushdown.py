@@ -2,9 +2,9 @@
 
 Ten marginals of three attributes each, over eight attributes of 2 to 100 values. The hand-written queries group by raw
 columns, one query a table. hdmm also checks that every value of every record is inside its domain; it encodes the
-records once, and asks for tables together where they have few combinations. The counts must agree. Both run twice, in
-turns, and the quicker run counts. The goal is at most 1.5 times the time, within 4 GB. With --spark a local Spark
-counts the same tables, and must find the same counts.
+records once, into one integer each, and asks for tables together where they have few combinations. The counts must
+agree. Both run twice, in turns, and the quicker run counts. The goal is at most 1.5 times the time, within 4 GB. With
+--spark a local Spark counts the same tables, and must find the same counts.
 
     python benchmarks/pushdown.py [--records 100000000] [--spark]
 """

@@ -266,10 +266,11 @@ def test_options_of_answers_reach_them(run, planned: Path, wishes: dict[str, Any
     assert pyarrow.parquet.read_table("new.parquet").to_pylist() == expected.to_pylist()
 
 
-@pytest.mark.parametrize("command", ["show", "release", "answer", "tables", "synthesize"])
+@pytest.mark.parametrize("command", ["plan", "show", "release", "answer", "tables", "synthesize"])
 def test_memory_is_what_is_said(run, planned: Path, command: str) -> None:
     assert run(*RELEASE, "--epsilon", "1").code == 0
     arguments = {
+        "plan": ["spec.yaml", "-o", "new.plan"],
         "show": ["spec.plan", "--epsilon", "1"],
         "release": [*RELEASE[1:-1], "again", "--epsilon", "1"],
         "answer": ["out", "SELECT COUNT(*) FROM people"],

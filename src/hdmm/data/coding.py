@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -24,18 +24,11 @@ def check_types(table: Any, schema: Schema, id: str | None) -> None:
         raise DataError(f"column {id!r} holds {types[id]}; people are told apart by text or integers: cast it to text")
 
 
-@contextmanager
-def coded(engine: Engine, table: Any, schema: Schema, id: str | None) -> Iterator[Any]:
-    """The records as codes c0, c1, … of the attributes; with ``id`` also ``person``, a text, and ``key``, its bytes.
+def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: ExitStack) -> Any:
+    """The query for the codes c0, c1, … of the attributes; with ``id`` also ``person``, a text, and ``key``, its bytes.
 
-    They are put down in a temporary table, so that the source is read once, and every count sees the same records.
+    The small tables that it refers to are there as long as ``lookups``.
     """
-    with ExitStack() as lookups:
-        yield lookups.enter_context(_encoded(engine, table, schema, id, lookups).cache())
-
-
-def _encoded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: ExitStack) -> Any:
-    """The query for the codes; the small tables that it refers to are there as long as ``lookups``."""
     columns = schema.columns
     raw = {f"r{at}": _signed(table[column]) for at, column in enumerate(columns)}
     given = records = table.select(raw | _person(engine, table, id))

@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import numpy as np
 
-from hdmm.data.tally import Records
 from hdmm.matrix.workspace import memory_limit
 from hdmm.schema.text import BLANKS
 
@@ -64,14 +63,13 @@ class Engine:
         finally:
             self.backend.drop_table(name)
 
-    def groups(self, table: Any, columns: Mapping[str, str]) -> Iterator[Records]:
-        """Every combination of codes that there is, and how many times; ``columns`` are those of the attributes."""
+    def groups(self, table: Any, keys: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
+        """Every combination of some expressions that there is, as arrays by name, and how many times."""
         import ibis
 
-        counted = table.group_by(list(columns.values())) if columns else table
+        counted = table.group_by(**keys) if keys else table
         for batch in batches(counted.agg(times=ibis._.count())):
-            codes = {name: _array(batch, column) for name, column in columns.items()}
-            yield Records(batch.num_rows, codes, times=_array(batch, "times"))
+            yield {name: _array(batch, name) for name in keys}, _array(batch, "times")
 
 
 def batches(table: Any) -> Iterator[Any]:

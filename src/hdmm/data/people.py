@@ -91,7 +91,8 @@ class Waiting:
         records = self._engine.backend.table("records")
         records = records.mutate(key=self._engine.bytes_of(records.person))
         kept = chosen(self._engine, records, self._codes, self._rows)
-        yield from self._engine.groups(kept, dict(zip(self._names, self._codes, strict=True)))
+        for codes, times in self._engine.groups(kept, {code: kept[code] for code in self._codes}):
+            yield Records(len(times), dict(zip(self._names, codes.values(), strict=True)), times=times)
 
 
 @contextmanager

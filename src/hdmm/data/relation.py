@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from hdmm.data.coding import check_types, coded
-from hdmm.data.cover import Group, cover
+from hdmm.data.cover import cover
 from hdmm.data.engine import Engine
+from hdmm.data.packing import counted, fields_of, packed
 from hdmm.data.people import chosen
 from hdmm.data.source import Advance, Counts, Source, check_columns
 from hdmm.data.tally import Tally
@@ -102,13 +103,23 @@ def _needed(view: View, schema: Schema, id: str | None, *, records: bool) -> Any
 
 def _rehearse(engine: Engine, table: Any, schema: Schema, id: str | None) -> None:
     """All that counting does, on no records: what an engine cannot do must show before anything is charged."""
-    with coded(engine, table, schema, id) as records:
-        kept = records if id is None else chosen(engine, records, _codes(schema), 1)
-        list(engine.groups(kept, {}))
+    fields = fields_of(schema)
+    with _kept(engine, table, schema, id, 1) as records:
+        list(counted(engine, records, fields, fields))
 
 
-def _codes(schema: Schema) -> list[str]:
-    return [f"c{at}" for at in range(len(schema.names))]
+@contextmanager
+def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int) -> Iterator[Any]:
+    """The records that count, packed: encoded once, then chosen among people's once.
+
+    They are put down in temporary tables, so that the source is read once, and every count sees the same records.
+    """
+    codes = {name: f"c{at}" for at, name in enumerate(schema.names)}
+    with ExitStack() as stack:
+        records = coded(engine, table, schema, id, stack)
+        if id is not None:
+            records = chosen(engine, stack.enter_context(records.cache()), list(codes.values()), rows)
+        yield stack.enter_context(packed(records, codes, fields_of(schema)).cache())
 
 
 def _count(
@@ -119,23 +130,17 @@ def _count(
     unit: Unit | None,
     on_progress: Advance | None,
 ) -> Counts:
-    """Encode once, choose among people's records once, then count groups of attributes from which tables add up."""
-    id = None if unit is None else unit.id
+    """Put the records down once, then count groups of attributes from which tables add up."""
+    id, rows = (None, 1) if unit is None else (unit.id, unit.rows)
+    fields = fields_of(schema)
     groups = cover(tables, dict(zip(schema.names, schema.sizes, strict=True)))
     tallies = [Tally(one, schema) for one in tables]
-    with coded(engine, table, schema, id) as records, ExitStack() as stack:
-        if unit is not None and id is not None:
-            records = stack.enter_context(chosen(engine, records, _codes(schema), unit.rows).cache())
+    with _kept(engine, table, schema, id, rows) as records:
         for done, group in enumerate(groups, 1):
-            _add(engine, records, schema, group, tallies)
+            own = {name: field for name, field in fields.items() if name in group.names}
+            for found in counted(engine, records, fields, own):
+                for at in group.tables:
+                    tallies[at].add(found)
             if on_progress is not None:
                 on_progress(done / len(groups))
     return [one.counts for one in tallies]
-
-
-def _add(engine: Engine, records: Any, schema: Schema, group: Group, tallies: Sequence[Tally]) -> None:
-    """Count the combinations of a group's attributes, and add them to its tables."""
-    columns = {name: code for name, code in zip(schema.names, _codes(schema), strict=True) if name in group.names}
-    for found in engine.groups(records, columns):
-        for at in group.tables:
-            tallies[at].add(found)
