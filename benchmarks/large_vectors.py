@@ -51,7 +51,7 @@ from hdmm.texttable import text_table
 AXES = "abcde"
 NOISE = {"gaussian": hdmm.Budget(epsilon="1", delta="1e-6"), "laplace": hdmm.Budget(epsilon="1")}
 NORM = {"gaussian": 2, "laplace": 1}
-SMALL = 1 << 22
+SMALL = 1 << 27
 """Cells that all runs of one case have together, unless one run has more."""
 
 
