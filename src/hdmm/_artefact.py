@@ -48,7 +48,7 @@ def decode(kind: str, data: bytes, name: str) -> Any:
     head, opened, payload = data.partition(_OPEN)
     header = _json(head + b"}", name) if opened and len(head) <= _HEADER else None
     if not isinstance(header, dict) or "hdmm" not in header:
-        raise ArtefactError(f"{name}: is not an hdmm {kind} file")
+        raise ArtefactError(f"{name}: is not an hdmm {kind} file; make one with hdmm {kind}")
     if header["hdmm"] != kind:
         raise ArtefactError(f"{name}: is an hdmm {header['hdmm']} file, expected a {kind}")
     if header.get("format") != FORMAT:

@@ -79,16 +79,21 @@ def allowed(given: str | int | None) -> Iterator[None]:
         yield
 
 
+def check_limit(limit: int) -> None:
+    """Refuse less than the program itself takes."""
+    if limit <= _fixed():
+        raise TooLargeError(
+            f"memory: the program itself takes {bytes_text(_fixed())}, the limit is {bytes_text(limit)}; allow more "
+            "memory (--memory)"
+        )
+
+
 def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None) -> None:
     """Refuse a strategy whose tables, or a workload whose answers, would not fit: by default half of the memory."""
     limit = limit if limit is not None else memory_limit()
     if not _surely_fits(strategy.blocks, workload, limit):
+        check_limit(limit)
         need, fixed = needed(strategy, workload, limit), _fixed()
-        if limit <= fixed:
-            raise TooLargeError(
-                f"memory: the program itself takes {bytes_text(fixed)}, the limit is {bytes_text(limit)}; allow more "
-                "memory (--memory)"
-            )
         if need.memory > limit:
             largest = max(strategy.blocks, key=lambda block: block.cells)
             fits = (limit - fixed) * sum(block.cells for block in strategy.blocks) // (need.memory - fixed)

@@ -102,3 +102,36 @@ def test_an_interrupt_publishes_nothing(run, planned: Path, workplace: Path, mon
     done = run(*RELEASE, "--epsilon", "1")
     assert (done.code, done.err) == (130, "interrupted; what is not there was not published\n")
     assert everything(workplace) == before
+
+
+def test_an_interrupt_after_the_charge_says_so(run, planned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    assert run("ledger", "create", "budget.db", "--epsilon", "1").code == 0
+    charged = [*RELEASE[:3], "--ledger", "budget.db", "-o", "out", "--epsilon", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr("hdmm.publish.check_new", interrupt)
+        before = run(*charged)
+    assert (before.code, "charged" in before.err) == (130, False)
+    monkeypatch.setattr(measure, "discrete_laplace", interrupt)
+    after = run(*charged)
+    assert (after.code, "ε = 1 was charged before the interrupt and stays charged" in after.err) == (130, True)
+    again = run(*charged)
+    assert (again.code, "hdmm ledger abandon" in again.err) == (2, True)
+
+
+def test_an_interrupted_search_keeps_its_best_plan_and_says_so(
+    run, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hdmm.operators.MarginalPlus, "propose", interrupt)
+        cut = run("plan", "spec.yaml")
+    assert (cut.code, "interrupted; wrote the best plan so far" in cut.out) == (130, True)
+    assert (workplace / "spec.plan.partial").exists()
+    assert hdmm.Plan.load("spec.plan").operator in cut.out
+    assert run("plan", "spec.yaml", "--force").code == 0
+    assert not (workplace / "spec.plan.partial").exists()

@@ -17,7 +17,7 @@ from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.matrix import Norm
 from hdmm.matrix.factors import DenseGram
 from hdmm.matrix.workspace import memory_limit
-from hdmm.memory import allowed
+from hdmm.memory import allowed, check_limit
 from hdmm.operators.base import Operator
 from hdmm.operators.descent import Effort
 from hdmm.operators.explicit import CELLS, Explicit
@@ -48,6 +48,8 @@ class Progress:
     """The least so far."""
     bound: float | None
     """No strategy has a lower one."""
+    interrupted: bool = False
+    """Whether the search was cut short, and its best candidate so far is kept."""
 
 
 _SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
@@ -123,6 +125,7 @@ def select(
     bound = _bound(encoded, NORM[noise], dual=dual) if aim.limits is None else None
     with allowed(memory):
         limit = memory_limit()
+        check_limit(limit)
     kept = None
     if checkpoint is not None:
         from hdmm._select.checkpoint import Checkpoint, search_key
@@ -141,6 +144,8 @@ def select(
     except KeyboardInterrupt:
         if search.best is None:
             raise
+        if on_progress is not None:
+            on_progress(Progress(search.best.operator.name, None, None, None, interrupted=True))
     if search.best is None:
         raise search.refused or InputError("none of the given operators has a strategy for this workload")
     best = search.best

@@ -117,6 +117,7 @@ def synthesize(
     """Make up records that agree with a release as well as they can: at no cost, and without the data.
 
     They are biased, and say nothing that the release does not: take its tables for numbers, and these to try things.
+    Values are the labels of tables: bins are intervals, and an empty field is "missing".
     """
     check_table_path(output)
     with allowed(memory):

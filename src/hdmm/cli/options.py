@@ -14,7 +14,10 @@ Epsilon = Annotated[str | None, typer.Option(help="Privacy budget ε, an exact d
 Delta = Annotated[str | None, typer.Option(help="δ beside ε, for Gaussian noise, such as 1e-6.")]
 Rho = Annotated[str | None, typer.Option(help="ρ instead of ε and δ, for Gaussian noise.")]
 Memory = Annotated[
-    str | None, typer.Option(help="How much memory a release may use, such as 8GB; by default half of the machine's.")
+    str | None,
+    typer.Option(
+        help="How much memory may be used, for plans by their release, such as 8GB; by default half of the machine's."
+    ),
 ]
 Made = Annotated[Path, typer.Argument(help="A directory that hdmm release wrote.")]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hdmm import Plan, Spec, Unit, select
+from hdmm import Plan, Progress, Spec, Unit, select
 from hdmm.cli.options import Delta, Epsilon, Memory, Rho, budget_of
 from hdmm.cli.progress import search
 from hdmm.errors import InputError
@@ -52,6 +52,8 @@ def plan(
     With targets it answers the reverse question: how much budget do these accuracies need?
 
     What was found so far is kept beside the plan, in PLAN.partial: after a crash the same command goes on from there.
+
+    At an interrupt (Ctrl-C) the best plan so far is written, with exit code 130; with --force the search goes on.
     """
     read = Spec.load(spec)
     targets = _targets(target) if target else read.targets
@@ -70,6 +72,13 @@ def plan(
     elif aim == "max":
         weighted = "largest standard error"
     typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
+    cut = False
+
+    def told(progress: Progress) -> None:
+        nonlocal cut
+        cut = cut or progress.interrupted
+        tell(progress)
+
     try:
         with search() as tell:
             found = select(
@@ -84,13 +93,16 @@ def plan(
                 jobs=jobs if jobs is not None else _ALL_CORES if restarts > _LONG else 1,
                 checkpoint=partial,
                 memory=memory,
-                on_progress=tell,
+                on_progress=told,
             )
     except InputError:
         if not begun:  # what an earlier search has found is not lost to a mistake in this command
             partial.unlink(missing_ok=True)
         raise
     found.save(path, overwrite=force)
+    if cut:
+        typer.echo(f"interrupted; wrote the best plan so far, by {found.operator}, to {path}; --force searches on")
+        raise typer.Exit(130)
     partial.unlink(missing_ok=True)
     typer.echo(f"{found.operator} {'needs the least budget' if targets else 'has the least error'}; wrote {path}")
     usual = " --epsilon 1" + (" --delta 1e-6" if read.noise == "gaussian" else "")

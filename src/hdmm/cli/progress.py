@@ -21,6 +21,8 @@ def search() -> Iterator[Callable[[Progress], None]]:
             status.stop()
 
         def tell(progress: Progress) -> None:
+            if progress.interrupted:
+                return
             if progress.rmse is None:
                 best = "" if progress.best is None else f"; best so far {progress.best:,.2f}"
                 status.update(f"{progress.operator} …{best}{_ratio(progress.best, progress.bound)}")

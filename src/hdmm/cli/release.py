@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hdmm import Plan, Table
+from hdmm import Ledger, Plan, Table
 from hdmm import release as publish
 from hdmm.cli.options import Delta, Epsilon, Memory, Rho, budget_of
 from hdmm.cli.progress import bars
@@ -68,19 +68,30 @@ def release(
     loaded = Plan.load(plan, memory=memory)
     name = None if no_ledger else id or _id(output)
     known = output.exists()
-    with bars() as advance:
-        publish(
-            loaded,
-            data if table is None else _table(data, table),
-            budget,
-            ledger=ledger,
-            id=name,
-            out=output,
-            format=format,
-            delimiter=delimiter,
-            memory=memory,
-            on_progress=advance,
-        )
+    try:
+        with bars() as advance:
+            publish(
+                loaded,
+                data if table is None else _table(data, table),
+                budget,
+                ledger=ledger,
+                id=name,
+                out=output,
+                format=format,
+                delimiter=delimiter,
+                memory=memory,
+                on_progress=advance,
+            )
+    except KeyboardInterrupt:
+        if ledger is not None and any(
+            (one.id, one.state) == (name, "reserved") for one in Ledger.open(ledger).entries()
+        ):
+            typer.echo(
+                f"{budget} was charged before the interrupt and stays charged (hdmm ledger show {ledger}); a new try, "
+                "with another -o or --id, is charged again",
+                err=True,
+            )
+        raise
     if known:
         typer.echo(f"{output}: was published before under this id; nothing was spent")
         return

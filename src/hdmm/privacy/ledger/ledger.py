@@ -99,12 +99,12 @@ class Ledger:
             if known is not None and known.state == "reserved":
                 raise BudgetError(
                     f"id={id!r}: was reserved on {known.time} and not published; noise may have been drawn, so it "
-                    "stays charged: choose another id, or abandon this one and reserve it again, and spend once more"
+                    "stays charged: choose another id, or abandon this one (hdmm ledger abandon), and spend once more"
                 )
             if unit != account.unit:
                 raise BudgetError(
                     f"unit={str(unit)!r}: the ledger {self.path} accounts for {account.unit}; plan for that unit, or "
-                    "charge a ledger of this one"
+                    "charge a ledger of this one (hdmm ledger create NEW.db --unit-of PLAN)"
                 )
             self._check_suffices(account, budget, mu_squared)
             step: dict[str, Any] = {"state": "reserved", "id": id, "budget": budget_texts(budget), "plan": plan_digest}
