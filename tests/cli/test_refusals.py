@@ -122,6 +122,10 @@ def test_an_existing_plan_is_left_as_it_is(run, planned: Path, workplace: Path) 
 SPECS: dict[str, tuple[str, str]] = {
     "an unknown attribute": (SPEC.replace("{sex: id", "{sxe: id"), "'sxe' is not in the schema; did you mean 'sex'?"),
     "an unknown word": (SPEC.replace("prefix", "prefx"), "unknown word 'prefx'; did you mean 'prefix'?"),
+    "a unit outside its section": (
+        SPEC + "unit: {rows: 3}\n",
+        "'unit' belongs into the section privacy; write privacy",
+    ),
     "an unknown key": (SPEC.replace("product:", "produkt:"), "unknown key 'produkt'; did you mean 'product'?"),
     "an unknown value": (
         SPEC.replace("state: identity", "state: {values: [CB]}"),

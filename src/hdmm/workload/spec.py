@@ -22,6 +22,7 @@ from hdmm.workload.sql import read_sql
 from hdmm.workload.targets import Target, read_targets
 from hdmm.workload.write import WORDS, product_data
 
+_PRIVACY = ("noise", "unit")
 _SECTIONS = ("schema", "workload", "objective", "targets", "privacy")
 Aim = Literal["total", "max"]
 _AIMS: tuple[Aim, ...] = ("total", "max")
@@ -61,10 +62,13 @@ class Spec:
     @staticmethod
     def read(data: Any) -> Spec:
         """Read a spec from plain data."""
+        for key in _PRIVACY:
+            if isinstance(data, Mapping) and key in data:
+                raise Mistake((key,), f"{key!r} belongs into the section privacy; write privacy: {{{key}: …}}")
         sections = mapping(data, (), _SECTIONS, required=("schema", "workload"))
         schema = read_schema(sections["schema"], ("schema",))
         workload = _read_workload(schema, sections["workload"], ("workload",))
-        privacy = mapping(sections.get("privacy", {}), ("privacy",), ("noise", "unit"))
+        privacy = mapping(sections.get("privacy", {}), ("privacy",), _PRIVACY)
         noise = word(privacy.get("noise", "laplace"), ("privacy", "noise"), _NOISES)
         unit = mapping(privacy.get("unit", {}), ("privacy", "unit"), ("rows", "neighbours", "id"))
         rows = integer(unit.get("rows", 1), ("privacy", "unit", "rows"))
