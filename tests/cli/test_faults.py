@@ -130,7 +130,7 @@ def test_an_interrupted_search_keeps_its_best_plan_and_says_so(
     with monkeypatch.context() as patch:
         patch.setattr(hdmm.operators.MarginalPlus, "propose", interrupt)
         cut = run("plan", "spec.yaml")
-    assert (cut.code, "interrupted; wrote the best plan so far" in cut.out) == (130, True)
+    assert (cut.code, "wrote the best plan so far" in cut.out) == (130, True)
     assert (workplace / "spec.plan.partial").exists()
     assert hdmm.Plan.load("spec.plan").operator in cut.out
     assert run("plan", "spec.yaml", "--force").code == 0

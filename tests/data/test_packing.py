@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hdmm.data import count, open_source
-from hdmm.data.packing import fields_of
+from hdmm.data.packing import Packing
 from hdmm.schema import Schema
 
 SIZES = {
@@ -26,7 +26,7 @@ SIZES = {
 def test_fields_hold_their_codes_and_do_not_overlap(sizes: list[int]) -> None:
     schema = Schema({f"a{at}": range(size) for at, size in enumerate(sizes)})
     seen: dict[int, int] = {}
-    for field, size in zip(fields_of(schema).values(), sizes, strict=True):
+    for field, size in zip(Packing(schema).fields.values(), sizes, strict=True):
         assert (size - 1) << field.shift <= field.mask < 1 << 62
         assert not seen.get(field.word, 0) & field.mask
         seen[field.word] = seen.get(field.word, 0) | field.mask

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from hdmm._artefact import write
 from hdmm._release.rows import ROWS, Rows
-from hdmm.errors import FaultError, InputError
+from hdmm.errors import InputError
 from hdmm.files import check_new
 
 if TYPE_CHECKING:
@@ -58,19 +59,8 @@ def check_table_path(path: Path) -> None:
 def save_table(table: pa.Table, path: Path) -> None:
     """Write one table to a new file, in the format that its name says: whole, or not at all."""
     check_table_path(path)
-    try:
-        with path.open("xb") as file:
-            try:
-                _write(table, file, path.suffix)
-            except BaseException:
-                path.unlink()
-                raise
-    except OSError as error:
-        raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _write(table: pa.Table, file: io.BufferedIOBase, suffix: str) -> None:
-    if suffix == ".csv":
+    file = io.BytesIO()
+    if path.suffix == ".csv":
         from pyarrow import csv
 
         csv.write_csv(table, file)
@@ -78,4 +68,4 @@ def _write(table: pa.Table, file: io.BufferedIOBase, suffix: str) -> None:
         from pyarrow import parquet
 
         parquet.write_table(table, file)
-    file.flush()
+    write(path, file.getvalue())

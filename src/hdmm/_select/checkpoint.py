@@ -64,9 +64,9 @@ def search_key(
     operators: Sequence[str],
     restarts: int,
     seed: int,
-    memory: int,
+    memory: int | None,
 ) -> str:
-    """What tells one search from another."""
+    """What tells one search from another; of memory what was said, so that a machine's own does not matter."""
     spec = Spec(workload.schema, workload, noise, unit.rows, unit.neighbours, objective, targets, unit.id)
     told = [_VERSION, spec.data(), list(operators), restarts, seed, memory]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -119,19 +119,19 @@ def select(
     if not isinstance(unit, Unit):
         raise InputError(f"unit={unit!r}: expected a Unit, for example hdmm.Unit(rows=1)")
     check_unit(unit, workload.schema)
+    with allowed(memory):
+        limit = memory_limit()
+    check_limit(limit)
     encoded = workload.encoded
     effort = Effort(restarts, seed, None if time_limit is None else time() + time_limit)
     dual = not any(isinstance(operator, Explicit) for operator in chosen)
     bound = _bound(encoded, NORM[noise], dual=dual) if aim.limits is None else None
-    with allowed(memory):
-        limit = memory_limit()
-        check_limit(limit)
     kept = None
     if checkpoint is not None:
         from hdmm._select.checkpoint import Checkpoint, search_key
 
         words = [repr(operator) for operator in chosen]
-        key = search_key(workload, noise, unit, objective, wanted, words, restarts, seed, limit)
+        key = search_key(workload, noise, unit, objective, wanted, words, restarts, seed, limit if memory else None)
         kept = Checkpoint.open(Path(checkpoint), key, workload)
     search = _Search(Judge(encoded, noise, unit, aim, limit), jobs, on_progress, bound, kept)
     try:

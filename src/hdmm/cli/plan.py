@@ -101,7 +101,7 @@ def plan(
         raise
     found.save(path, overwrite=force)
     if cut:
-        typer.echo(f"interrupted; wrote the best plan so far, by {found.operator}, to {path}; --force searches on")
+        typer.echo(f"wrote the best plan so far, by {found.operator}, to {path}; --force searches on")
         raise typer.Exit(130)
     partial.unlink(missing_ok=True)
     typer.echo(f"{found.operator} {'needs the least budget' if targets else 'has the least error'}; wrote {path}")

@@ -11,7 +11,7 @@ from typing import Any, final
 from hdmm.data.coding import check_types, coded
 from hdmm.data.cover import cover
 from hdmm.data.engine import Engine
-from hdmm.data.packing import counted, fields_of, packed
+from hdmm.data.packing import Packing
 from hdmm.data.people import chosen
 from hdmm.data.source import Advance, Counts, Source, check_columns
 from hdmm.data.tally import Tally
@@ -103,13 +103,13 @@ def _needed(view: View, schema: Schema, id: str | None, *, records: bool) -> Any
 
 def _rehearse(engine: Engine, table: Any, schema: Schema, id: str | None) -> None:
     """All that counting does, on no records: what an engine cannot do must show before anything is charged."""
-    fields = fields_of(schema)
-    with _kept(engine, table, schema, id, 1) as records:
-        list(counted(engine, records, fields, fields))
+    packing = Packing(schema)
+    with _kept(engine, table, schema, id, 1, packing) as records:
+        list(packing.counted(engine, records, schema.names))
 
 
 @contextmanager
-def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int) -> Iterator[Any]:
+def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int, packing: Packing) -> Iterator[Any]:
     """The records that count, packed: encoded once, then chosen among people's once.
 
     They are put down in temporary tables, so that the source is read once, and every count sees the same records.
@@ -119,7 +119,7 @@ def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int)
         records = coded(engine, table, schema, id, stack)
         if id is not None:
             records = chosen(engine, stack.enter_context(records.cache()), list(codes.values()), rows)
-        yield stack.enter_context(packed(records, codes, fields_of(schema)).cache())
+        yield stack.enter_context(packing.packed(records, codes).cache())
 
 
 def _count(
@@ -132,13 +132,12 @@ def _count(
 ) -> Counts:
     """Put the records down once, then count groups of attributes from which tables add up."""
     id, rows = (None, 1) if unit is None else (unit.id, unit.rows)
-    fields = fields_of(schema)
+    packing = Packing(schema)
     groups = cover(tables, dict(zip(schema.names, schema.sizes, strict=True)))
     tallies = [Tally(one, schema) for one in tables]
-    with _kept(engine, table, schema, id, rows) as records:
+    with _kept(engine, table, schema, id, rows, packing) as records:
         for done, group in enumerate(groups, 1):
-            own = {name: field for name, field in fields.items() if name in group.names}
-            for found in counted(engine, records, fields, own):
+            for found in packing.counted(engine, records, group.names):
                 for at in group.tables:
                     tallies[at].add(found)
             if on_progress is not None:

@@ -36,7 +36,7 @@ def text_of(value: object) -> str | None:
 
 def _real(value: float) -> str | None:
     if not isfinite(value):
-        return None if value != value else str(value)
+        return None if value != value else NO_VALUE
     text = f"{Decimal(value):f}"
     return text if "." in text else text + ".0"
 

@@ -31,7 +31,7 @@ from hdmm.workload import EncodedProduct
 CELLS = 10_000_000
 """The most cells of a junction tree that is fitted: it takes minutes."""
 _BYTES = 256
-"""For each cell of a junction tree while it is fitted; measured are 150 to 215."""
+"""For each cell of a junction tree while it is fitted, with some to spare."""
 _ROUNDS = 5_000
 _TOLERANCE = 1e-6
 """Where fifty rounds lower the loss by less, relatively, twice in a row, the fit has settled."""
