@@ -168,3 +168,12 @@ def _size(path: Path) -> int:
 def test_a_number_of_jobs_that_makes_no_sense_is_refused(jobs):
     with pytest.raises(InputError, match="how many processes share the search"):
         hdmm.select(W, jobs=jobs)
+
+
+def test_a_checkpoint_is_good_on_a_machine_with_other_memory(tmp_path, monkeypatch):
+    path = tmp_path / "search"
+    first = hdmm.select(W, "gaussian", checkpoint=path)
+    monkeypatch.setattr("hdmm.matrix.workspace.physical_memory", lambda: 1 << 33)
+    assert same(hdmm.select(W, "gaussian", checkpoint=path, time_limit=1e-9), first)
+    other = hdmm.select(W, "gaussian", checkpoint=path, time_limit=1e-9, memory="1GB")  # what is said does matter
+    assert len(other.tried) < len(first.tried)
