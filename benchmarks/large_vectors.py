@@ -42,10 +42,11 @@ from hdmm.matrix import Identity as Each
 from hdmm.matrix import exact as exactly
 from hdmm.matrix.workspace import limited, memory_limit, physical_memory
 from hdmm.memory import needed
+from hdmm.operators.base import Proposal
 from hdmm.privacy.calibrate import calibrate
 from hdmm.strategy import Block, KronStrategy, Strategy
 from hdmm.strategy.block import REACH
-from hdmm.strategy.integer import integral, round_columns, round_lengths
+from hdmm.strategy.integer import Rounded, round_columns, round_lengths, round_strategy
 from hdmm.texttable import text_table
 
 AXES = "abcde"
@@ -88,12 +89,13 @@ def strategy_of(family: str, c: int, noise: str) -> Strategy:
     if family == "marginal":
         encoded = hdmm.marginals(schema, up_to=3).encoded
         proposal = hdmm.operators.Marginal().propose(encoded, norm)
-        found = None if proposal is None else integral(proposal.strategy, encoded, norm)
-        assert found is not None
-        return found
+        assert isinstance(proposal, Proposal)
+        found = round_strategy(proposal.strategy, encoded, norm)
+        assert isinstance(found, Rounded)
+        return found.strategy
     one = hdmm.Workload(hdmm.Schema(a=range(c))).add("prefixes", a=hdmm.Prefix()).encoded
     best = hdmm.operators.Kron().propose(one, norm)
-    assert best is not None
+    assert isinstance(best, Proposal)
     entries = best.strategy.blocks[0].factors[0].dense()
     for k in range(8, 0, -1):
         factor = Dense((round_columns if norm == 1 else round_lengths)(entries, k))

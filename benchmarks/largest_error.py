@@ -13,6 +13,7 @@ from time import perf_counter
 
 from hdmm import Budget, operators
 from hdmm.objective import Objective
+from hdmm.operators.base import Proposal
 from hdmm.operators.descent import DEFAULT
 from hdmm.operators.worst import least_worst
 from hdmm.paper.check import WORKLOADS
@@ -36,8 +37,8 @@ def main() -> None:
         operator = operators.Kron() if len(encoded.products) == 1 else operators.Residual()
         found = least_worst(operator, encoded, objective.limits, 2, DEFAULT)
         seconds = perf_counter() - start
-        assert total is not None
-        assert found is not None
+        assert isinstance(total, Proposal)
+        assert isinstance(found, Proposal)
         before, after = (objective.value(one.strategy, encoded, 2) for one in (total, found))
         gap = f"{after / found.bound - 1:10.1e}" if found.bound else f"{'':>10}"
         errors = f"{sigma * sqrt(before):10.2f} {sigma * sqrt(after):10.2f}"

@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 
 from hdmm import Schema, marginals
 from hdmm.matrix import Norm
-from hdmm.operators.base import loss
+from hdmm.operators.base import Proposal, loss
 from hdmm.operators.demand import demand_of
 from hdmm.operators.lattice import All, Marginals, own
 from hdmm.operators.marginal import Marginal
@@ -98,7 +98,7 @@ def optimise(attributes: int) -> None:
         start = perf_counter()
         proposal = Marginal().propose(encoded, norm)
         spent = perf_counter() - start
-        assert proposal is not None
+        assert isinstance(proposal, Proposal)
         error = loss(proposal.strategy, encoded, norm)
         print(f"{noise:10}{spent:>9.1f}{len(proposal.strategy.blocks):>10,}{error:>16,.0f}")
 

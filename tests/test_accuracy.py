@@ -1,12 +1,15 @@
 """Standard errors and margins, computed for all answers at once, are those of each answer's own noise."""
 
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import norm
 
 import hdmm
+from hdmm import baselines
 from hdmm.accuracy import accuracy
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.intervals import margin
@@ -91,3 +94,30 @@ def test_the_size_of_the_coefficients_does_not_matter(size):
     (row,) = hdmm.select(workload).errors(Budget("1")).to_pylist()
     assert row["stderr_max"] == pytest.approx(row["rmse"])
     assert 1.9 < row["margin95"] / row["stderr_max"] < 2.2
+
+
+def test_gaussian_margins_hold_where_noise_is_rounded_to_few_integers():
+    """The law of a sum of rounded noises, written out: no false alarms. A single one has the least margin there is."""
+    schema = hdmm.Schema(a=range(4))
+    w = hdmm.Workload(schema).add("cells", a=hdmm.Identity()).add("prefixes", a=hdmm.Prefix())
+    plan = hdmm.select(w, "gaussian", operators=[baselines.Identity()])
+    k = np.arange(-60, 61)
+    for sigma in np.geomspace(0.1, 7.9, 90).tolist():
+        budget = hdmm.Budget(rho=Fraction(1 / (2 * sigma**2)))
+        scale = float(plan.calibrate(budget).scales[0])
+        one = ndtr((k + 0.5) / scale) - ndtr((k - 0.5) / scale)
+        for level in (0.5, 0.9, 0.95, 0.99, 0.9999):
+            cells, prefixes = (plan.accuracy(name, budget, level) for name in ("cells", "prefixes"))
+            total = np.ones(1)
+            for reach in prefixes.spread(prefixes.margin):
+                total = np.convolve(total, one)
+                assert covered(total, reach) >= level - 1e-12
+            (reach,) = set(cells.spread(cells.margin).tolist())
+            assert reach == int(reach)
+            assert reach == 0 or covered(one, reach - 1) < level
+
+
+def covered(law, margin):
+    """The probability that an integer with this law, symmetric about its middle, is within a margin."""
+    middle, steps = len(law) // 2, int(margin)
+    return law[max(middle - steps, 0) : middle + steps + 1].sum()

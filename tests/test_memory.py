@@ -1,7 +1,10 @@
 """Memory is estimated from shapes, work arrays that are too large go to files, and what fits nowhere is refused."""
 
+import json
 import os
 import re
+import subprocess
+import sys
 from collections import namedtuple
 from errno import ENOSPC, EOPNOTSUPP
 
@@ -169,3 +172,117 @@ def test_a_release_is_refused_before_the_data_are_opened(tmp_path):
     for size, message in {"250MB": "8,000,000 cells.*limit is 250 MB", "much": "expected a size"}.items():
         with pytest.raises(InputError, match=message):
             hdmm.release(plan, tmp_path / "none.csv", hdmm.Budget(epsilon="1"), ledger=None, memory=size)
+
+
+HUGE = {
+    "identity of 2·10⁹ values": ("a=hdmm.Integers(0, 1_999_999_999)", "a=hdmm.Identity()"),
+    "prefix of 2·10⁹ values": ("a=hdmm.Integers(0, 1_999_999_999)", "a=hdmm.Prefix()"),
+    "prefix beside other values": ("a=hdmm.Integers(0, 1_999_999_999, other=True)", "a=hdmm.Prefix()"),
+    "widths of 10⁸ values": ("a=hdmm.Integers(0, 99_999_999)", "a=hdmm.Width(10)"),
+    "ranges of 2·10⁹ values": ("a=hdmm.Integers(0, 1_999_999_999)", "a=hdmm.Ranges([(0, 9)])"),
+    "a condition on 2·10⁹ values": ("a=hdmm.Integers(0, 1_999_999_999)", "a=hdmm.Where('a > 5')"),
+    "values under a condition": ("a=hdmm.Integers(0, 1_999_999_999)", "a=hdmm.Identity(where='a > 5')"),
+    "a negation of 2·10⁹ values": ("a=hdmm.Integers(0, 1_999_999_999)", "a=~hdmm.Identity()"),
+    "all ranges of 50,000 values": ("a=hdmm.Integers(0, 49_999)", "a=hdmm.AllRange()"),
+    "no ranges of 50,000 values": ("a=hdmm.Integers(0, 49_999)", "a=~hdmm.AllRange()"),
+    "all ranges by age": ("a=hdmm.Integers(0, 99_999), b=range(115)", "a=hdmm.AllRange(), b=hdmm.Identity()"),
+    "ranges of nobody": ("a=range(9), b=range(100_000)", "a=~hdmm.Total(), b=hdmm.AllRange()"),
+    "two large attributes": ("a=range(100_000), b=range(100_000)", "a=hdmm.Prefix(), b=hdmm.Where('b > 9')"),
+    "a condition across": ("a=range(100_000), b=range(100_000)", "where='a > 9 OR b > 9'"),
+    "a condition across huge attributes": ("a=hdmm.Integers(0, 1 << 40), b=range(9)", "where='a > 9 OR b > 7'"),
+}
+FITS = {
+    "prefixes of 50,000 values": ("a=range(50_000)", "a=hdmm.Prefix()"),
+    "negated ranges of twenty values": ("a=range(20)", "a=~hdmm.AllRange()"),
+    "widths of 50,000 values": ("a=range(50_000)", "a=hdmm.Width(10)"),
+    "two ranges of 50,000 values": ("a=range(50_000)", "a=hdmm.Ranges([(0, 9), (5, 50)])"),
+    "values and their total": ("a=range(50_000)", "a=hdmm.Identity() | hdmm.Total()"),
+    "custom queries of 50,000 values": ("a=range(50_000)", "a=hdmm.Custom([range(50_000)])"),
+    "an attribute of 2·10⁹ values that nothing asks for": (
+        "a=hdmm.Integers(0, 1_999_999_999), b=range(9)",
+        "b=hdmm.Identity()",
+    ),
+    "values by age": ("a=range(50_000), b=range(9)", "a=hdmm.Identity(), b=hdmm.Prefix()"),
+}
+SIZES = """
+import json, resource, sys
+import hdmm
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+noise, cases = sys.argv[1], json.loads(sys.argv[2])
+budget = hdmm.Budget(epsilon="1", delta=None if noise == "laplace" else "1e-6")
+said = {}
+for name, (schema, product) in cases.items():
+    try:
+        workload = eval(f"hdmm.Workload(hdmm.Schema({schema})).add('q', {product})")
+        hdmm.select(workload, noise, restarts=0).describe(budget)
+        said[name] = "planned"
+    except hdmm.errors.TooLargeError as error:
+        said[name] = str(error)
+print(json.dumps(said))
+"""
+
+
+def tried(cases, noise):
+    """What becomes of workloads in a process of three gibibytes."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # whose stacks take room too
+    command = [sys.executable, "-c", SIZES, noise, json.dumps(cases)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | threads, check=False)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_what_no_plan_can_answer_is_refused_from_its_shape(noise):
+    for name, said in tried(HUGE, noise).items():
+        assert said.startswith("product 'q'"), (name, said)
+        assert re.search("bins|fewer attributes", said), (name, said)
+        assert re.search(r"fit|the limit is", said), (name, said)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_what_fits_is_planned(noise):
+    assert tried(FITS, noise) == dict.fromkeys(FITS, "planned")
+
+
+@pytest.mark.parametrize("query", [hdmm.Identity(), hdmm.AllRange(), hdmm.Where("a0 > 1")])
+def test_what_a_workload_is_said_to_hold_fits(query):
+    def workload(n):
+        return hdmm.Workload(hdmm.Schema(a0=hdmm.Integers(0, n - 1))).add("q", a0=query).encoded
+
+    with pytest.raises(TooLargeError) as refused:
+        memory.check_workload(workload(100_000), 10**6)
+    fitting, what = re.search(r"about ([\d,]+) (predicates|values)", str(refused.value)).groups()
+    count = int(0.99 * int(fitting.replace(",", "")))
+    n = int((2 * count) ** 0.5) - 1 if isinstance(query, hdmm.AllRange) else count
+    memory.check_workload(workload(n), 10**6)
+    assert what == ("values" if isinstance(query, hdmm.Where) else "predicates")
+
+
+def test_a_plan_whose_answers_would_not_fit_is_not_loaded(tmp_path):
+    schema = hdmm.Schema(a=range(2000))
+    plan = hdmm.select(hdmm.Workload(schema).add("q", a=hdmm.Identity()), operators=[hdmm.baselines.Plain()])
+    plan.save(tmp_path / "a.plan")
+    with pytest.raises(InputError, match=r"2,000 predicates .* the limit is 100 KB"):
+        hdmm.Plan.load(tmp_path / "a.plan", memory="100KB")
+
+
+def test_an_operator_that_runs_out_of_memory_stands_aside(monkeypatch):
+    def full(*given, **more):
+        raise MemoryError
+
+    monkeypatch.setattr("hdmm.operators.kron.opt0_laplace", full)
+    workload = hdmm.Workload(hdmm.Schema(a=range(9))).add("q", a=hdmm.Prefix())
+    assert hdmm.select(workload).operator in ("Identity", "Plain")
+    with pytest.raises(TooLargeError, match="Kron ran out of memory"):
+        hdmm.select(workload, operators=[hdmm.operators.Kron()])
+
+
+def test_a_container_or_a_limited_process_has_less_memory(tmp_path, monkeypatch):
+    for name, text in {"little": "1000000\n", "all": "max\n"}.items():
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(workspace, "_CONTAINER", tmp_path / name)
+        assert (workspace.physical_memory() == 10**6) == (name == "little")
+    monkeypatch.setattr(workspace, "_process_memory", lambda: 77)
+    assert workspace.physical_memory() == 77

@@ -521,13 +521,51 @@ def test_a_direct_strategy_of_fractions_is_refused(tampered) -> None:
         hdmm.Plan.load(tampered(SMALL, change))
 
 
+DIRECT = {
+    "no blocks": ([], "it has no blocks"),
+    "an unknown product": ([{"product": "none", "weight": "1"}], "product 'none' is not in the workload"),
+    "a product too few": ([{"product": "by age", "weight": "1"}], "its strategy cannot answer its workload"),
+    "another weight": (
+        [{"product": "by age", "weight": "2"}, {"product": "by sex", "weight": "1"}],
+        "a sensitivity that its strategy does not have",
+    ),
+    "a weight of zero": ([{"product": "by age", "weight": "0"}], "a block's weight is positive"),
+    "a weight that is no fraction": ([{"product": "by age", "weight": "1e9"}], "a weight is not a fraction"),
+    "a weight over zero": ([{"product": "by age", "weight": "1/0"}], "its strategy is not usable"),
+}
+
+
+def both_measured(**given: Any) -> hdmm.Plan:
+    workload = hdmm.Workload(hdmm.Schema(sex=["F", "M"], age=range(4)))
+    workload = workload.add("by age", age=hdmm.Prefix()).add("by sex", sex=hdmm.Identity())
+    return hdmm.select(workload, operators=[hdmm.baselines.Plain()], **given)
+
+
+@pytest.mark.parametrize(("blocks", "message"), DIRECT.values(), ids=DIRECT)
+def test_products_measured_as_they_are_must_be_the_workloads_own(tampered, blocks: Any, message: str) -> None:
+    with pytest.raises(ArtefactError, match=message):
+        hdmm.Plan.load(tampered(both_measured(), lambda held: held["strategy"].update(blocks=blocks)))
+
+
+def test_a_direct_strategy_without_blocks_has_the_weights_of_its_workload(tampered) -> None:
+    plan = both_measured()
+    older = hdmm.Plan.load(tampered(plan, lambda held: held["strategy"].pop("blocks")))
+    assert [block.weight for block in older.strategy.blocks] == [block.weight for block in plan.strategy.blocks]
+
+
+def test_an_older_direct_strategy_that_had_other_weights_is_refused(tampered) -> None:
+    plan = both_measured(objective="max")
+    with pytest.raises(ArtefactError, match="a sensitivity that its strategy does not have; plan again"):
+        hdmm.Plan.load(tampered(plan, lambda held: held["strategy"].pop("blocks")))
+
+
 @pytest.mark.parametrize("largest", [10**12, 10**17])
 def test_a_plan_that_would_not_fit_into_memory_is_refused(tampered, largest: int) -> None:
     def change(held: Any) -> None:
         held["spec"]["schema"]["a"] = {"min": 0, "max": largest}
         held["spec"]["workload"][0]["product"] = {"a": {"where": "a >= 5"}}
 
-    with pytest.raises(InputError, match=r"exceed|the limit is"):
+    with pytest.raises(InputError, match=r"values fit: declare bins"):
         hdmm.Plan.load(tampered(SMALL, change))
 
 

@@ -62,6 +62,48 @@ def test_ten_tenths_are_one_and_no_more(plan, place):
         hdmm.release(plan, place / "people.csv", tenth, ledger=place / "budget.db")
 
 
+def missing_columns(place: Path) -> dict[str, object]:
+    """Sources of every kind that lack the column age."""
+    import sqlite3
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"sex": ["F", "M"]})
+    (place / "short.csv").write_text("sex\nF\n")
+    (place / "other.csv").write_text("sex;age\nF;1\n")
+    parquet.write_table(table, place / "short.parquet")
+    with sqlite3.connect(place / "short.sqlite") as connection:
+        connection.execute("CREATE TABLE people (sex TEXT)")
+    connection.close()
+    return {
+        "csv": place / "short.csv",
+        "another delimiter": place / "other.csv",
+        "parquet": place / "short.parquet",
+        "sqlite": hdmm.Table(place / "short.sqlite", "people"),
+        "frame": table,
+    }
+
+
+@pytest.mark.parametrize("kind", ["csv", "another delimiter", "parquet", "sqlite", "frame"])
+def test_a_missing_column_is_told_before_any_margin_is_computed(plan, place, kind, monkeypatch):
+    def slow(*given, **more):
+        raise AssertionError("margins are computed before the columns are checked")
+
+    monkeypatch.setattr("hdmm._plan.plan.accuracy", slow)
+    data = missing_columns(place)[kind]
+    with pytest.raises(hdmm.HdmmError, match=r"there is no column for .*'age'"):
+        hdmm.release(plan, data, hdmm.Budget("0.25"), ledger=place / "budget.db")
+    assert spent(place) == 0
+
+
+def test_a_missing_id_column_is_told_before_any_margin_is_computed(place, monkeypatch):
+    plan = hdmm.select(WORKLOAD, unit=hdmm.Unit(2, id="patient"), operators=[hdmm.baselines.Identity()])
+    monkeypatch.setattr("hdmm._plan.plan.accuracy", None)
+    with pytest.raises(hdmm.HdmmError, match="there is no column for 'patient'"):
+        hdmm.release(plan, place / "people.csv", HALF, ledger=None)
+
+
 BAD = {
     "no ledger said": ({}, InputError, "give one, for example"),
     "no ledger there": ({"ledger": "none.db"}, ArtefactError, "there is no such ledger"),

@@ -1,11 +1,13 @@
 """Objectives and accuracy targets: what is asked for is what is made small, and the returned budget is the least."""
 
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 import hdmm
 from hdmm.errors import BudgetError, InputError, WorkloadError
+from hdmm.privacy.calibrate import NORM
 
 PERSON = hdmm.Schema(sex=["F", "M"], age=range(8), hispanic=[False, True])
 W = (
@@ -37,6 +39,53 @@ def test_the_budget_is_the_least_that_meets_the_targets(plan):
         less = Decimal(str(float(getattr(budget, name)) * 0.997))
         rows = plan.target_margins(hdmm.Budget(**{name: less, "delta": delta})).to_pylist()
         assert any(row["margin"] > row["wanted"] for row in rows)
+
+
+SMALL = {
+    "total": hdmm.Workload(PERSON).add("total"),
+    "two": hdmm.Workload(PERSON).add("total").add("by age", age=hdmm.Identity()),
+    "prefix": hdmm.Workload(PERSON).add("by age", age=hdmm.Prefix()),
+    "weighted": hdmm.Workload(PERSON).add("total", weight=5).add("by sex", sex=hdmm.Identity()),
+}
+STEPS = ["1@95%", "2@99%", "5@60%", "15.9@95%"]  # a single Gaussian count is coarse from a margin of 16 on
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", SMALL)
+def test_no_smaller_budget_of_four_digits_meets_the_targets_where_margins_move_in_steps(name, noise):
+    """Every amount down to 3% below, and one in 1% further down, where margins are larger by more than any step."""
+    workload = SMALL[name]
+    for target in STEPS:
+        targets = {product.name: target for product in workload.products}
+        plan = hdmm.select(workload, noise, targets=targets, operators=[hdmm.baselines.Identity()])
+        for delta, kind in budgets(plan):
+            found = Decimal(hdmm.privacy.budget.decimal_text(getattr(plan.least_budget(delta), kind)))
+            digit = Decimal(1).scaleb(found.adjusted() - 3)
+            near = int(found * Decimal("0.03") / digit)
+            less = [found - digit * step for step in [*range(1, near + 1, 1 + near // 60), near]]
+            less += [found * Decimal(share).scaleb(-2) for share in range(60, 97, 2)]
+            assert met(plan, kind, found, delta)
+            assert not any(met(plan, kind, amount, delta) for amount in less)
+
+
+def met(plan, kind, amount, delta):
+    rows = plan.target_margins(hdmm.Budget(**{kind: amount, "delta": delta})).to_pylist()
+    return all(row["margin"] <= row["wanted"] for row in rows)
+
+
+def test_the_least_budget_of_a_single_step_is_known_in_closed_form():
+    """P(|k| ≤ 1) is 1 − 2e^(−2ε)/(1 + e^(−ε)), at least 0.95 from ε = 1.7658 on; or σ is at most 1.5/1.95996."""
+    laplace, gaussian = (hdmm.select(SMALL["total"], noise, targets={"total": "1@95%"}) for noise in NORM)
+    assert laplace.least_budget() == hdmm.Budget("1.766")
+    assert gaussian.least_budget() == hdmm.Budget(rho="0.8537")
+
+
+def test_a_target_so_wide_that_any_noise_keeps_it_needs_the_least_budget_that_can_be_measured():
+    for noise in ("laplace", "gaussian"):
+        plan = hdmm.select(SMALL["total"], noise, targets={"total": f"{10**25}@95%"})
+        (*_, (delta, kind)) = budgets(plan)
+        budget = plan.least_budget(delta)
+        assert getattr(budget, kind) < Fraction(1, 10**12)
 
 
 def test_the_margins_are_those_that_are_predicted(plan):

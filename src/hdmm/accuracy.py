@@ -9,21 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod, sqrt
 from typing import final
 
 import numpy as np
 
 from hdmm.matrix import Array
 from hdmm.privacy.calibrate import Calibration
-from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_margin, simultaneous, worst_margin
-from hdmm.strategy import Coefficients, RowTypes, Strategy, in_pieces, rounded, types_of
+from hdmm.privacy.intervals import (
+    chebyshev,
+    cumulants,
+    many_terms_margin,
+    margin,
+    normal_cover,
+    normal_margin,
+    rounded_margin,
+    simultaneous,
+    worst_margin,
+)
+from hdmm.strategy import Coefficients, Noise, RowTypes, Strategy, in_pieces, rounded, types_of
 from hdmm.workload import EncodedProduct
 
 FINE = 8
 """Gaussian noise of a smaller σ is rounded to so few integers that their steps show."""
 ROUNDING = 2.0**-40
 """What floating point may do to a sum of numbers, as a share of the sum of their sizes: intervals are so much wider."""
+_ALONE = 1e-12
+"""A sum has a single term where all others have less than this share of its squared coefficients."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
 
@@ -65,6 +77,8 @@ def accuracy(
     """
     if together:
         level = simultaneous(level, product.queries)
+    if product.total is not product:
+        return _of_multiples(strategy, product, noise, level)
     types = types_of(strategy, product)
     parts = []
     done = 0
@@ -77,6 +91,16 @@ def accuracy(
     return Accuracy(types, stderr, margins, strategy.bounded)
 
 
+def _of_multiples(strategy: Strategy, product: EncodedProduct, noise: Calibration, level: float) -> Accuracy:
+    """The same for multiples of the total, which err by as many times its error; of those by 0 nothing is needed."""
+    distinct, labels = np.unique(abs(product.multiples), return_inverse=True)
+    types = RowTypes.of(labels, distinct[:, None, None], np.ones((len(distinct), 1)))
+    if product.empty:
+        return Accuracy((types,), np.zeros(1), np.zeros(1))
+    total = accuracy(strategy, product.total, noise, level)
+    return Accuracy((types,), distinct * total.stderr, distinct * total.margin, total.bounded)
+
+
 def _errors(
     strategy: Strategy, product: EncodedProduct, types: Sequence[RowTypes], noise: Calibration, level: float
 ) -> tuple[Array, Array]:
@@ -84,14 +108,10 @@ def _errors(
     shape = tuple(len(one) for one in types)
     blocks = list(strategy.coefficients(product, types, noise.variances))
     if strategy.bounded:
-        return _bounds(blocks, shape, noise, level)
+        return _bounds(blocks, shape, noise, strategy.covering(noise.variances), level)
     second, fourth, sixth, largest = (np.zeros(shape) for _ in range(4))
     if noise.kind == "gaussian":
-        for block in blocks:
-            second += noise.variances[block.block] * block.power_sum(2)
-            if noise.scales[block.block] < FINE:  # steps show: |S| ≤ m where the noise before rounding is within m − ½
-                largest = np.maximum(largest, block.largest())
-        return np.sqrt(second), normal_margin(1.0, level) * np.sqrt(second) + largest / 2
+        return _gaussian_errors(blocks, shape, noise, level)
     for block in blocks:
         two, four, six = cumulants(noise.variances[block.block])
         second += two * block.power_sum(2)
@@ -110,18 +130,43 @@ def _errors(
     return stderr, np.where(margins == np.rint(margins), margins, margins * (1 + _SLACK))
 
 
-def _bounds(
+def _gaussian_errors(
     blocks: Sequence[Coefficients], shape: tuple[int, ...], noise: Calibration, level: float
+) -> tuple[Array, Array]:
+    """Standard errors and margins under Gaussian noise: normal, but for the steps of integers where they show."""
+    second, covered, squares, steps, largest, sigma = (np.zeros(shape) for _ in range(6))
+    for block in blocks:
+        variance, scale = noise.variances[block.block], float(noise.scales[block.block])
+        square, size = block.power_sum(2), block.largest()
+        second += variance * square
+        covered += normal_cover(scale, variance) * square
+        squares += square
+        if scale < FINE:  # |S| ≤ m where the noise before rounding is within m − ½
+            steps = np.maximum(steps, size)
+        sigma = np.where(size > largest, scale, sigma)
+        largest = np.maximum(largest, size)
+    margins = normal_margin(1.0, level) * np.sqrt(covered) + steps / 2
+    margins = np.where(steps > 0, np.minimum(margins, chebyshev(level) * np.sqrt(second)), margins)
+    single = (squares <= largest**2 * (1 + _ALONE)) & (sigma < FINE)
+    return np.sqrt(second), np.where(single, largest * rounded_margin(sigma, level), margins)
+
+
+def _bounds(
+    blocks: Sequence[Coefficients], shape: tuple[int, ...], noise: Calibration, covering: Noise, level: float
 ) -> tuple[Array, Array]:
     """Bounds of standard errors and margins where answers are known to err no more than sums of these coefficients."""
     second = np.zeros(shape)
     for block in blocks:
-        second += noise.variances[block.block] * block.power_sum(2)
+        second += covering[block.block] * block.power_sum(2)
     stderr = np.sqrt(second)
     if noise.kind == "laplace":
         return stderr, worst_margin(stderr, min(noise.variances), level)
-    coarse = [float(scale) for scale in noise.scales if scale < FINE]  # no coefficient is above stderr/σ
-    return stderr, stderr * (normal_margin(1.0, level) + (1 / (2 * min(coarse)) if coarse else 0.0))
+    coarse = [variance for scale, variance in zip(noise.scales, noise.variances, strict=True) if scale < FINE]
+    if not coarse:
+        return stderr, normal_margin(1.0, level) * stderr
+    least = sqrt(min(coarse))  # no coefficient is above stderr over the noise's own
+    steps = normal_margin(1.0, level) + 1 / (2 * least) if least else inf
+    return stderr, stderr * min(steps, chebyshev(level))
 
 
 def _few_terms_margin(

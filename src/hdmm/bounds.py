@@ -20,8 +20,12 @@ from hdmm.matrix.factors import (
 
 _EXPLICIT = 1 << 11
 """The most cells for which a union's singular values are computed from its dense Gram."""
+_ROUNDING = 1e-13
+"""What rounding may add to a sum of positive numbers, relatively: it is taken off, so that bounds are bounds."""
 _FACTOR = 1 << 12
 """The most cells of one attribute for which singular values are computed without a closed form."""
+_BANDED = 1 << 14
+"""The most cells for which the eigenvalues of a band matrix are computed: their time is quadratic."""
 
 
 def svd_bound(gram: Gram) -> float | None:
@@ -30,16 +34,19 @@ def svd_bound(gram: Gram) -> float | None:
     It factorises over a single product (paper, SVD bound decomposition), has a closed form for unions of marginals
     (paper, thm:margsvdb, with the multiplicities of MATH §2), and is explicit on small domains.
     """
+    if not gram.terms:  # nobody is counted
+        return 0.0
     if len(gram.terms) == 1:
         (term,) = gram.terms
         parts = [_singular_sum(gram.at(term, axis)) for axis in range(len(gram.sizes))]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        return term.coefficient * prod(part**2 / size for part, size in zip(known, gram.sizes, strict=True))
+        squares = prod(part**2 / size for part, size in zip(known, gram.sizes, strict=True))
+        return term.coefficient * squares * (1 - _ROUNDING)
     marginal = _marginal_singular_sum(gram)
     if marginal is not None:
-        return marginal**2
+        return marginal**2 * (1 - _ROUNDING)
     cells = prod(gram.sizes)
     if cells > _EXPLICIT:
         return None
@@ -71,17 +78,18 @@ def _singular_sum(factor: Factor) -> float | None:
     even = two_eigenvalues(factor)
     if even is not None:
         return (n - 1) * sqrt(even[0]) + sqrt(even[1])
-    k = np.arange(1, n + 1)
     match factor:
         case PrefixGram():
+            k = np.arange(1, n + 1)
             # The inverse Gram is tridiag(−1, 2, −1) with a 1 in one corner: eigenvalues 4 sin²(π(2k − 1) / 2(2n + 1)).
             return float(np.sum(1 / (2 * np.sin(np.pi * (2 * k - 1) / (4 * n + 2)))))
         case AllRangeGram():
+            k = np.arange(1, n + 1)
             # (n + 1) times the inverse of tridiag(−1, 2, −1), whose eigenvalues are 4 sin²(πk / 2(n + 1)).
             return float(np.sum(np.sqrt(n + 1) / (2 * np.sin(np.pi * k / (2 * (n + 1))))))
         case SelectedGram():  # a choice and an order of cells adds nothing but zeros
             return _singular_sum(factor.inner)
-        case WidthGram():
+        case WidthGram() if n <= _BANDED:
             from scipy.linalg import eigvals_banded
 
             # WWᵀ has as many windows' cells in common as two windows overlap: a band of the width's size.

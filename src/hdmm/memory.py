@@ -49,6 +49,11 @@ _VECTORS = 24
 """More arrays of a block's size than there ever are, apart from answers."""
 _PER_ANSWER = 8 * 8
 """Answer, standard error, both ends of the interval, labels and their copy in a table."""
+_PER_PREDICATE = 384
+"""Bytes for each predicate on one attribute: its label, as text too, and what sorts predicates by their errors."""
+_PER_CELL = 16 * 8
+"""Bytes for each cell of one attribute: vectors of its size while a plan is made and explained."""
+REMEDY = "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory (--memory)"
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -102,18 +107,42 @@ def check_memory(strategy: Strategy, workload: Encoded, limit: int | None = None
                 f"({bytes_text(need.memory)} in all); the limit is {bytes_text(limit)}, about {count_text(fits)} "
                 "cells: ask for products of fewer attributes, declare coarser domains, or allow more memory (--memory)"
             )
+    check_workload(workload, limit)
+
+
+def check_workload(workload: Encoded, limit: int | None = None) -> None:
+    """Refuse a workload that no strategy can answer within the limit, from the shapes of its products alone."""
+    limit = limit if limit is not None else memory_limit()
+    checked: set[tuple[tuple[tuple[int, int], ...], bool]] = set()  # thousands of products share a few shapes
     for product in workload.products:
-        own = prod(workload.sizes[axis] for axis in product.axes)
-        if product.condition is not None and own > DENSE_LIMIT:
-            raise TooLargeError(
-                f"a condition is about {count_text(own)} cells of the attributes of its product; the limit is "
-                f"{count_text(DENSE_LIMIT)}: ask for products of fewer attributes, or for its parts one by one"
-            )
-    answers = max(product.queries for product in workload.products)
-    if answers * _PER_ANSWER > limit:
+        shapes = tuple(factor.shape for factor in product.factors.values())
+        if (shapes, product.condition is None) not in checked:
+            checked.add((shapes, product.condition is None))
+            _check_product(product, shapes, limit)
+
+
+def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], limit: int) -> None:
+    named = f"product {product.name!r}" if product.name else "one product"
+    cells = prod(columns for _, columns in shapes)
+    if product.condition is not None and cells > DENSE_LIMIT:
         raise TooLargeError(
-            f"one product has {count_text(answers)} answers ({bytes_text(answers * _PER_ANSWER)}); the limit is "
-            f"{bytes_text(limit)}, about {count_text(limit // _PER_ANSWER)} answers: ask for smaller products"
+            f"{named}: its condition is about {count_text(cells)} cells of the attributes of the product; the limit is "
+            f"{count_text(DENSE_LIMIT)}: ask for products of fewer attributes, or for its parts one by one"
+        )
+    answers, counted = product.queries * _PER_ANSWER, cells * _NUMBER * _COUNTED
+    needs = [
+        (answers, f"has {count_text(product.queries)} answers", f"{count_text(limit // _PER_ANSWER)} answers"),
+        (counted, f"is about {count_text(cells)} cells", f"{count_text(limit // (_NUMBER * _COUNTED))} cells"),
+    ]
+    for rows, columns in shapes:
+        need = rows * _PER_PREDICATE + columns * _PER_CELL
+        asked = f"asks {count_text(rows)} predicates of an attribute of {count_text(columns)} values"
+        some = "predicates" if rows >= columns else "values"
+        needs.append((need, asked, f"{count_text(max(rows, columns) * limit // need)} {some}"))
+    need, asked, fits = max(needs)  # the one that leaves least room, so that what is said to fit does
+    if need > limit:
+        raise TooLargeError(
+            f"{named} {asked} ({bytes_text(need)}); the limit is {bytes_text(limit)}, about {fits}: {REMEDY}"
         )
 
 

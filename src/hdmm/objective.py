@@ -44,7 +44,7 @@ class Objective:
             if limit is None:
                 continue
             types = types_of(strategy, product)
-            alike = all(len(one) == 1 for one in types)  # then the mean is the worst
+            alike = product.axes and all(len(one) == 1 for one in types)  # then the mean is the worst
             worst = means[number] / product.queries if alike else worst_variance(strategy, product, noise)
             ratios[number] = worst / limit
         return ratios

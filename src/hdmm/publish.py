@@ -88,10 +88,10 @@ def release(
             return stored
     if out is not None:
         check_new(Path(out))
-    for product in plan.workload.products:  # what needs no data comes first: after counting, only writing can fail
-        plan.accuracy(product.name, budget)
     source = open_source(data, delimiter)
-    source.columns_check(plan.workload.schema, plan.unit.id)
+    source.columns_check(plan.workload.schema, plan.unit.id)  # reads a header and takes no time; the margins may
+    for product in plan.workload.products:  # margins need no records: once these are counted, only writing can fail
+        plan.accuracy(product.name, budget)
     if book is not None:
         book.reserve(name, budget, plan.unit, digest)
     with allowed(memory):

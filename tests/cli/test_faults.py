@@ -135,3 +135,14 @@ def test_an_interrupted_search_keeps_its_best_plan_and_says_so(
     assert hdmm.Plan.load("spec.plan").operator in cut.out
     assert run("plan", "spec.yaml", "--force").code == 0
     assert not (workplace / "spec.plan.partial").exists()
+
+
+def test_running_out_of_memory_is_one_sentence_that_names_the_remedy(monkeypatch, capsys) -> None:
+    def full(**_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "app", full)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 1
+    assert "error: out of memory; say how much there is (--memory)" in capsys.readouterr().err

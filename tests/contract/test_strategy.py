@@ -23,12 +23,18 @@ def estimators(strategy: Strategy, workload: Workload, noise: list[float]) -> li
     blocks = dense_blocks(strategy, workload.encoded)
     if isinstance(strategy, DirectStrategy):
         whole = np.eye(sum(map(len, blocks)))
-        ends = np.cumsum([0, *map(len, blocks)])
-        return [whole[start:end] for start, end in pairwise(ends)]
+        rows = [whole[start:end] for start, end in pairwise(np.cumsum([0, *map(len, blocks)]))]
+        found = []
+        for product in workload.encoded.products:
+            measured = (product.axes, tuple(product.factors.values()), product.condition)
+            places = [i for i, b in enumerate(strategy.blocks) if (b.axes, b.factors, b.condition) == measured]
+            whose = rows[places[0]] if product.axes else product.multiples[:, None] * rows[places[0]]
+            found.append(np.zeros((product.queries, len(whole))) if product.empty else whose)
+        return found
     if isinstance(strategy, UnionStrategy):
         return [local(strategy, workload, blocks, place) for place in range(len(workload.products))]
     spread = np.sqrt(np.repeat(noise, [len(block) for block in blocks]))
-    inverse = np.linalg.pinv(np.vstack(blocks) / spread[:, None]) / spread
+    inverse = np.linalg.pinv(np.vstack(blocks) / spread[:, None], rcond=1e-10) / spread
     return [workload.encoded.of(product).dense() @ inverse for product in workload.encoded.products]
 
 
@@ -36,7 +42,9 @@ def local(strategy: UnionStrategy, workload: Workload, blocks: list[np.ndarray],
     """Least squares on the one block that answers the product."""
     product = workload.encoded.products[place]
     home = strategy.home(product)
-    chosen = [np.linalg.pinv(block) if i == home else np.zeros(block.T.shape) for i, block in enumerate(blocks)]
+    chosen = [
+        np.linalg.pinv(block, rcond=1e-10) if i == home else np.zeros(block.T.shape) for i, block in enumerate(blocks)
+    ]
     return workload.encoded.of(product).dense() @ np.hstack(chosen)
 
 
@@ -86,7 +94,8 @@ def power_sums(strategy: Strategy, product: EncodedProduct, noise: list[float], 
     found = np.zeros((len(strategy.blocks), product.queries))
     for one in strategy.coefficients(product, types, noise):
         grid = np.broadcast_to(one.power_sum(power), [len(each) for each in types])
-        found[one.block] = grid[np.ix_(*[each.labels for each in types])].reshape(-1) if types else grid
+        total = grid * abs(product.multiples) ** power
+        found[one.block] = grid[np.ix_(*[each.labels for each in types])].reshape(-1) if types else total
     return found
 
 
@@ -126,3 +135,44 @@ def test_the_loss_is_the_weighted_error_at_unit_noise(strategy: Strategy, worklo
 
 def test_it_supports_its_workload(strategy: Strategy, workload: Workload):
     assert all(strategy.supports(product) for product in workload.encoded.products)
+
+
+def extremes(strategy: Strategy) -> dict[str, list[float]]:
+    """Noise as it is at very large budgets: none at all, or far less on some blocks than on others."""
+    count = len(strategy.blocks)
+    return {
+        "none": [0.0] * count,
+        "denormal": [5e-324] * count,
+        "none on the first": [0.0, *[0.1] * (count - 1)],
+        "none on the last": [*[0.1] * (count - 1), 0.0],
+        "falling": [10.0 ** (-300 * place / count) for place in range(count)],
+        "rising": [10.0 ** (-12 * (count - place)) for place in range(count)],
+    }
+
+
+def test_noise_of_any_size_loses_no_block(strategy: Strategy, workload: Workload):
+    encoded = workload.encoded
+    x = np.random.default_rng(2).integers(0, 100, prod(encoded.sizes))
+    answers = [block @ x for block in dense_blocks(strategy, encoded)]
+    for noise in extremes(strategy).values():
+        state = strategy.reconstruct(answers, noise)
+        for product in encoded.products:
+            np.testing.assert_allclose(strategy.answer(product, state), encoded.of(product).dense() @ x, atol=1e-7)
+
+
+def test_errors_are_those_of_the_estimator_whatever_the_noise(strategy: Strategy, workload: Workload):
+    """The noise of each measurement is added by itself, as above; an answer errs no more than from its best block."""
+    products = workload.encoded.products
+    for noise in extremes(strategy).values():
+        found = [np.zeros(product.queries) for product in products]
+        for place, (block, variance) in enumerate(zip(strategy.blocks, noise, strict=True)):
+            for query in range(block.queries):
+                answers = [np.zeros(one.queries) for one in strategy.blocks]
+                answers[place][query] = 1
+                state = strategy.reconstruct(answers, noise)
+                for product, total in zip(products, found, strict=True):
+                    total += variance * strategy.answer(product, state) ** 2
+        for product, total in zip(products, found, strict=True):
+            predicted = noise @ power_sums(strategy, product, noise, 2)
+            np.testing.assert_allclose(total, predicted, rtol=1e-4, atol=1e-12)
+            assert strategy.squared_error(product, noise) == pytest.approx(total.sum(), rel=1e-4, abs=1e-12)

@@ -16,6 +16,7 @@ from hdmm.matrix import (
     Matrix,
     PIdentity,
     Prefix,
+    Repeated,
     Restricted,
     Select,
     Spiked,
@@ -85,6 +86,8 @@ MATRICES: dict[str, Matrix] = {
     "inverse of a p-identity": _PIDENTITY.inverse(),
     "sizes of an inverse": _PIDENTITY.inverse().power(1),
     "restricted ranges": Restricted(AllRange(4), np.array([True, False, True, True])),
+    "repeated prefixes": Repeated(Prefix(3), np.array([1, -2]), np.array([1, 0, 3])),
+    "repeated reals": Repeated(Dense(_REALS), np.array([0.5]), np.array([1, 1])),
     "disjunction": Filtered(Kron([Prefix(3), Total(2)]), _OR),
     "disjoint boxes": Filtered(Kron([Total(3), Dense(_REALS), Identity(2)]), _XOR),
     "union with a disjunction": Stack([Kron([Prefix(3), Total(2)]), Filtered(Kron([Identity(3), Total(2)]), _OR)]),
@@ -100,6 +103,9 @@ WORKLOAD = (
     .add("either", b=Each(), where="a = 1 OR b >= 1")
     .add("exactly one", b=Upto(), c=Each(), where="(b = 1 AND NOT c > 1) OR (NOT b = 1 AND c > 1)", weight=3)
     .add("total")
+    .add("repeated", a=Sum_() | Sum_(), b=Each(), c=Custom([[3, 3, 3, 3], [-1, -1, -1, -1]]))
+    .add("multiples of the total", b=Custom([[2, 2, 2], [0, 0, 0], [-1, -1, -1]]))
+    .add("nobody", b=Each(), c=~Sum_())
 )
 
 

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from math import sqrt
-from time import monotonic
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ every = pytest.mark.parametrize("gram", GRAMS.values(), ids=GRAMS.keys())
 def dense_error(solution: Solution, gram: Factor) -> float:
     """tr((AᵀA)⁺V), written out, after checking that the strategy supports the workload and has sensitivity 1."""
     A, V = solution.matrix.dense().astype(float), gram.dense()
-    inverse = np.linalg.pinv(A)
+    inverse = np.linalg.pinv(A, rcond=1e-10)
     np.testing.assert_allclose(V @ (inverse @ A), V, atol=1e-7 * V.max())
     for column in A.T:
         assert sum(Fraction(float(abs(entry))) for entry in column) <= 1
@@ -137,7 +136,7 @@ def test_cells_in_no_order_are_searched_one_by_one():
 
 def test_the_inverse_is_the_pseudo_inverse():
     strategy = PIdentity(_THETA)
-    expected = np.linalg.pinv(strategy.dense())
+    expected = np.linalg.pinv(strategy.dense(), rcond=1e-10)
     np.testing.assert_allclose(strategy.inverse().dense(), expected, atol=1e-12)
     np.testing.assert_allclose(strategy.solve(np.eye(12)), expected @ expected.T, atol=1e-12)
 
@@ -178,6 +177,24 @@ def test_a_permutation_changes_nothing():
     plain, permuted = (opt0_laplace(GRAM, 4, effort=_QUICK) for GRAM in (PrefixGram(12), GRAMS["permuted"]))
     assert permuted.error == plain.error
     assert permuted.matrix.shape == plain.matrix.shape
+
+
+@pytest.mark.parametrize(
+    ("rows", "ratio"),
+    [
+        (np.tril(np.ones((8, 8))), 0.98),
+        (np.tril(np.ones((6, 6))) * np.sqrt(np.arange(1, 7))[:, None], 0.98),
+        (np.vstack([np.tril(np.ones((4, 4))), np.full((1, 4), 3.0)]), 0.97),
+        (np.vstack([np.tril(np.ones((24, 24))), np.triu(np.ones((24, 24)))]), 0.9),
+    ],
+    ids=["prefixes of 8", "weighted prefixes of 6", "prefixes of 4 and a heavy total", "prefixes and suffixes of 24"],
+)
+def test_signed_queries_beat_extra_ones_on_a_small_workload_of_full_rank(rows, ratio):
+    gram = DenseGram(rows.T @ rows)
+    signed = opt0_laplace(gram)
+    assert signed.error < ratio * min(np.trace(gram.array), opt0_laplace(gram, max(1, gram.size // 16)).error)
+    assert abs(signed.matrix.dense()).sum(axis=0).max() <= 1
+    assert signed.error == pytest.approx(dense_error(signed, gram), rel=1e-9)
 
 
 def test_signed_queries_beat_extra_ones_on_a_workload_of_low_rank():
@@ -289,10 +306,12 @@ def test_the_error_on_a_domain_of_blocks_is_exact():
     assert solution.error == pytest.approx(float((answers**2).sum()), rel=1e-9)
 
 
-def test_time_that_is_up_ends_the_search():
-    began = monotonic()
-    solution = opt0_laplace(AllRangeGram(1024), effort=Effort(deadline=began + 0.2))
-    assert monotonic() - began < 3
+def test_time_that_is_up_ends_the_search(monkeypatch):
+    evaluations = []
+    loss = Level.loss
+    monkeypatch.setattr(Level, "loss", lambda level, point: evaluations.append(1) or loss(level, point))
+    solution = opt0_laplace(AllRangeGram(1024), effort=Effort(deadline=0.0))
+    assert len(evaluations) < 20
     assert solution.error <= AllRangeGram(1024).trace()
 
 

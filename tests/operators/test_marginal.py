@@ -1,8 +1,7 @@
 """OPT_M: its objective against matrices written out, its optima against certificates and the paper, its plans."""
 
 from functools import cache
-from math import log, prod, sqrt
-from time import monotonic
+from math import log, sqrt
 
 import numpy as np
 import pytest
@@ -43,7 +42,6 @@ def demand(encoded: Encoded) -> Demand:
 
 def planned(encoded: Encoded, norm, effort: Effort = QUICK) -> MarginalStrategy:
     proposal = Marginal().propose(encoded, norm, effort)
-    assert proposal is not None
     assert isinstance(proposal.strategy, MarginalStrategy)
     return proposal.strategy
 
@@ -269,7 +267,7 @@ def test_domains_of_any_size(attributes, size, norm):
 def test_products_of_too_many_attributes_are_left_to_other_operators():
     schema = Schema({f"a{i}": range(2) for i in range(25)})
     encoded = Workload(schema).add("all", {name: Identity() for name in schema}).encoded
-    assert Marginal().propose(encoded, 1) is None
+    assert "too many" in Marginal().propose(encoded, 1).reason
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -285,10 +283,8 @@ def test_of_too_many_marginals_the_most_useful_are_measured(norm):
 @pytest.mark.parametrize("norm", [1, 2])
 def test_without_time_there_is_still_a_plan(norm):
     encoded = workloads.adult_marginals().encoded
-    start = monotonic()
-    strategy = planned(encoded, norm, Effort(deadline=start))
+    strategy = planned(encoded, norm, Effort(deadline=0.0))
     assert all(strategy.supports(product) for product in encoded.products)
-    assert monotonic() - start < 5
 
 
 def test_the_same_seed_gives_the_same_plan():
@@ -342,6 +338,6 @@ def variances(strategy: MarginalStrategy, product, noise) -> np.ndarray:
     total = np.zeros([len(one) for one in types])
     for one in strategy.coefficients(product, types, noise):
         total = total + noise[one.block] * one.power_sum(2)
-    grid = total[np.ix_(*[one.labels for one in types])] if types else total
-    assert grid.size == prod(product.shape)
+    grid = total[np.ix_(*[one.labels for one in types])] if types else total * product.multiples**2
+    assert grid.size == product.queries
     return grid.reshape(-1)

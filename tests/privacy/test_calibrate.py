@@ -13,7 +13,7 @@ import hdmm
 from hdmm.errors import BudgetError, HdmmError
 from hdmm.matrix import AllRange, Dense, Identity, Matrix, Prefix, Total
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.calibrate import gaussian_sigma, unit_variance
+from hdmm.privacy.calibrate import gaussian_sigma, rounded_variance, unit_variance
 from hdmm.privacy.noise import laplace_variance
 from hdmm.strategy import Block, sensitivity
 from tests.contract.zoo import noise_for
@@ -196,3 +196,16 @@ def test_the_gaussian_sigma_of_an_extreme_budget_is_a_positive_number(budget: Bu
 @pytest.mark.parametrize(("kind", "budget"), [("laplace", Budget("0.5")), ("gaussian", Budget("1", "1e-6"))])
 def test_no_strategy_of_integer_queries_has_less_noise_than_the_unit_variance(kind, budget: Budget) -> None:
     assert noise_for([Block((0,), (Identity(2),))], kind, budget).variances[0] >= unit_variance(kind, budget)
+
+
+def test_no_scale_has_less_noise_for_its_size_than_the_unit_variance_says() -> None:
+    """f(s)/s² for all larger scales, at every budget: what the docstring of unit_variance proves."""
+    scales = np.geomspace(0.01, 100, 4000)
+    ratios = np.array([rounded_variance(scale) / scale**2 for scale in scales.tolist()])
+    for place in range(0, len(scales), 40):
+        s = float(scales[place])
+        budget = Budget(rho=Fraction(1 / (2 * s**2)))
+        assert unit_variance("gaussian", budget) <= s**2 * ratios[place:].min() * (1 + 1e-12)
+        laplace = Budget(Fraction(1 / s))
+        least = min(laplace_variance(scale) / scale**2 for scale in scales[place:].tolist())
+        assert unit_variance("laplace", laplace) <= s**2 * least * (1 + 1e-12)

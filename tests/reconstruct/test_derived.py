@@ -68,7 +68,7 @@ def dense_rows(strategy, workload, noise, masks):
     """The coefficients of all measurements in the least-squares estimates of some counts."""
     blocks = dense_blocks(strategy, workload.encoded)
     spread = np.sqrt(np.repeat(noise, [len(block) for block in blocks]))
-    inverse = np.linalg.pinv(np.vstack(blocks) / spread[:, None]) / spread
+    inverse = np.linalg.pinv(np.vstack(blocks) / spread[:, None], rcond=1e-10) / spread
     return np.stack([mask.reshape(-1).astype(float) for mask in masks]) @ inverse, spread**2
 
 

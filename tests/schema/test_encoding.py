@@ -4,13 +4,16 @@ import decimal
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hdmm.errors import SchemaError
 from hdmm.schema import OUTSIDE, Bins, Boolean, Domain, Integers, Listed
+from hdmm.schema.text import floors
 
 INTEGER = re.compile(rb"[+-]?[0-9]+")
 DECIMAL = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
@@ -199,3 +202,32 @@ def test_a_changed_decimal_context_does_not_move_an_edge() -> None:
         context.prec = 2
         context.traps[decimal.Inexact] = True
         assert Bins(EDGES).encode(texts).tolist() == [2, 3, OUTSIDE]
+
+
+def documented(kind: str) -> re.Pattern[bytes]:
+    """The regular expression that docs/data.md gives."""
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    (pattern,) = re.findall(rf"^{kind}: (.*)$", text, re.MULTILINE)
+    return re.compile(pattern.encode())
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.from_regex(documented("decimal"), fullmatch=True),
+            st.from_regex(rb"[+-]{0,2}[0-9]{0,25}[.]{0,2}[0-9]{0,25}([eE][+-]?[0-9]{0,4})?[ _x]?", fullmatch=True),
+            st.text("0123456789+-.eE_ \t\0٣", max_size=8).map(str.encode),
+        ),
+        min_size=1,
+    )
+)
+def test_numbers_are_read_as_the_documentation_says(texts: list[bytes]) -> None:
+    for kind, point in (("decimal", True), ("integer", False)):
+        valid, _, _ = floors(texts, 3, point=point)
+        assert valid.tolist() == [documented(kind).fullmatch(text) is not None for text in texts]
+
+
+@pytest.mark.parametrize("edge", ["1_000", "٣", "1e1000", "0x10", "1 0"])
+def test_an_edge_is_a_decimal_as_texts_are(edge: str) -> None:
+    with pytest.raises(SchemaError, match="expected a decimal number"):
+        Bins([0, edge, 10**6])

@@ -12,7 +12,7 @@ from hdmm.matrix import Dense
 from hdmm.operators.descent import Effort
 from hdmm.strategy import Block, KronStrategy, integer
 from hdmm.strategy.base import loss
-from hdmm.strategy.integer import Rounded, integral, round_strategy
+from hdmm.strategy.integer import Rounded, round_strategy
 
 LIMIT = 2e-4  # of the total squared error: 1e-4 of the RMSE
 IDENTITY = hdmm.Workload(hdmm.Schema(a=range(4))).add("q", a=hdmm.Identity()).encoded
@@ -58,7 +58,7 @@ def test_integers_cost_nothing_and_stay_as_they_are():
     strategy = hdmm.baselines.Identity().propose(IDENTITY, 1).strategy
     found = round_strategy(strategy, IDENTITY, 1)
     assert (found.strategy, found.cost) == (strategy, 0)
-    assert integral(strategy, IDENTITY, 1) is strategy
+    assert round_strategy(strategy, IDENTITY, 1).strategy is strategy
 
 
 @pytest.mark.parametrize("predicates", [hdmm.Prefix(), hdmm.AllRange(), hdmm.Width(8)], ids=repr)
@@ -81,7 +81,7 @@ def attempts(growth, likely):
 
 
 @pytest.mark.parametrize("likely", [0, 9, 14, 99])
-@pytest.mark.parametrize("needed", [8, 11, 17, 20])
+@pytest.mark.parametrize("needed", [8, 11, 14, 16])
 def test_where_the_law_holds_the_least_precision_is_found_in_three_attempts(needed, likely):
     (k, found), tried = attempts(lambda k: 1.5e-4 * 4.0 ** (needed - k), likely)
     assert k == needed
@@ -92,7 +92,7 @@ def test_where_the_law_holds_the_least_precision_is_found_in_three_attempts(need
 @pytest.mark.parametrize("seed", range(20))
 def test_where_the_law_fails_the_result_still_costs_little(seed):
     off = 10 ** np.random.default_rng(seed).uniform(-3, 3, 99)
-    off[20] = 1
+    off[16] = 1
     (k, found), tried = attempts(lambda k: 1e-4 * 4.0 ** (12 - k) * off[k], 10)
     assert found.growth <= LIMIT
     assert k in tried
@@ -107,7 +107,7 @@ def test_precisions_that_cannot_tell_cells_apart_are_passed_over():
 
 def test_where_nothing_costs_little_the_finest_is_taken_and_its_cost_told():
     (k, found), _ = attempts(lambda k: 1.0, 8)
-    assert k == 20
+    assert k == 16
     assert found.cost == pytest.approx(sqrt(2) - 1)
 
 

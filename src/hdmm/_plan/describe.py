@@ -68,7 +68,8 @@ def _others(plan: Plan) -> list[str]:
     """By how much the chosen operator won."""
     errors: dict[str, float] = {}
     for one in plan.tried:
-        errors[one.operator] = min(one.error, errors.get(one.operator, one.error))
+        if one.error is not None:
+            errors[one.operator] = min(one.error, errors.get(one.operator, one.error))
     own = errors.pop(plan.operator, None)
     if not errors or not own:
         return []
@@ -129,7 +130,8 @@ def _rmse(plan: Plan, budget: Budget, known: str) -> list[str]:
 
 def _worse(rows: list[dict[str, Any]]) -> list[str]:
     """Which products would do better under a simpler plan: their weights are the way to say that they matter."""
-    names = [row["product"] for row in rows if row["rmse"] > 1.05 * min(row["identity"], row["plain"])]
+    simpler = [min(row[name] for name in ("identity", "plain") if row[name] is not None) for row in rows]
+    names = [row["product"] for row, least in zip(rows, simpler, strict=True) if row["rmse"] > 1.05 * least]
     if not names:
         return []
     shown = ", ".join(repr(name) for name in names[:5]) + (", …" if len(names) > 5 else "")

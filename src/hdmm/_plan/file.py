@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import isclose, prod
 from pathlib import Path
@@ -17,7 +17,8 @@ from hdmm._artefact import decode_numbers, encode, encode_array, read, write
 from hdmm._plan.plan import Candidate, Plan
 from hdmm.errors import ArtefactError, InputError
 from hdmm.matrix import Matrix, Number
-from hdmm.memory import check_memory
+from hdmm.memory import check_memory, check_workload
+from hdmm.privacy.budget import Budget
 from hdmm.privacy.unit import Unit, check_unit
 from hdmm.strategy import (
     Block,
@@ -41,19 +42,32 @@ _FAMILIES: dict[type[Strategy], Literal["explicit", "kron", "marginal", "residua
     ResidualStrategy: "residual",
     UnionStrategy: "union",
 }
-_KINDS: dict[str, Callable[[int], Matrix]] = {"identity": matrix.Identity, "centred": matrix.Spiked.centred}
+_KINDS: dict[str, Callable[[int], Matrix]] = {
+    "identity": matrix.Identity,
+    "total": matrix.Total,
+    "centred": matrix.Spiked.centred,
+}
 """Factors that are known by their name and size."""
-_WEIGHT = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
+_WEIGHT = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?")
+"""As many digits as the exact fraction of any float has."""
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class _Asked(_Model):
+    """A product of the workload that is measured as it is, and the weight of its block."""
+
+    product: str
+    weight: str
+
+
 class _Direct(_Model):
-    """Every product of the workload as it is."""
+    """Products of the workload as they are. Files of older versions hold no blocks: each weighs what it does there."""
 
     family: Literal["direct"] = "direct"
+    blocks: list[_Asked] | None = None
 
 
 class _Block(_Model):
@@ -79,12 +93,13 @@ class CandidateData(_Model):
     """A candidate as files hold it."""
 
     operator: str
-    rmse: float
+    rmse: float | None
     seconds: float
     certificate: float | None
     seed: int | None
     worst: float | None = None
     rounding: float = 0.0
+    reason: str | None = None
 
 
 class _File(_Model):
@@ -94,6 +109,7 @@ class _File(_Model):
     operator: str
     lowest: float | None
     candidates: list[CandidateData]
+    budget: dict[str, str] = {}
 
 
 def plan_bytes(plan: Plan) -> bytes:
@@ -108,6 +124,7 @@ def plan_bytes(plan: Plan) -> bytes:
         operator=plan.operator,
         lowest=plan.lowest,
         candidates=[CandidateData(**vars(candidate)) for candidate in plan.tried],
+        budget={} if plan.budget is None else budget_data(plan.budget),
     )
     return encode(_KIND, content.model_dump())
 
@@ -133,16 +150,20 @@ def parse(content: Any, name: str) -> Plan:
         spec = Spec.read(file.spec)
         unit = Unit(spec.rows, spec.neighbours, spec.id)
         check_unit(unit, spec.schema)
+        check_workload(spec.workload.encoded)
         strategy = read_strategy(file.strategy, spec.workload)
         check_memory(joined(strategy), spec.workload.encoded)
         supported = all(strategy.supports(product) for product in spec.workload.encoded.products)
         tried = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
-        aims = (spec.objective, spec.targets)
+        budget = read_budget(file.budget) if file.budget else None
+        if budget is not None:
+            budget.check(spec.noise)
+        aims = (spec.objective, spec.targets, budget)
         plan = Plan(spec.workload, spec.noise, unit, strategy, file.operator, tried, file.lowest, *aims)
         change = plan.change.power
     except InputError as error:
         raise ArtefactError(f"{name}: {error}") from None
-    except (ValueError, ArithmeticError) as error:
+    except (ValueError, ArithmeticError, TypeError) as error:
         raise ArtefactError(f"{name}: its strategy is not usable: {error}") from None
     except RecursionError:
         raise ArtefactError(f"{name}: is nested too deeply") from None
@@ -151,6 +172,16 @@ def parse(content: Any, name: str) -> Plan:
     if not _same(change, file.sensitivity):
         raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
     return plan
+
+
+def budget_data(budget: Budget) -> dict[str, str]:
+    """A budget as files hold it: exact fractions."""
+    return {name: str(value) for name, value in vars(budget).items() if value is not None}
+
+
+def read_budget(data: Mapping[str, str]) -> Budget:
+    """A budget from its data; what is none is a ValueError, a TypeError or an InputError."""
+    return Budget(**{name: Fraction(value) for name, value in data.items()})
 
 
 def _same(norm: Number, stated: str) -> bool:
@@ -166,7 +197,7 @@ def _same(norm: Number, stated: str) -> bool:
 def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
     """A strategy as it is written into files."""
     if isinstance(strategy, DirectStrategy):
-        return _Direct()
+        return _direct_data(strategy, workload)
     names = workload.schema.names
     keys: dict[int, str] = {}
     factors: dict[str, str] = {}
@@ -188,18 +219,24 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
     return _Blocks(family=_FAMILIES[type(strategy)], factors=factors, blocks=blocks)
 
 
+def _direct_data(strategy: DirectStrategy, workload: Workload) -> _Direct:
+    """The blocks by the products that they measure: their weights need not be those of the products."""
+    products = {(p.axes, tuple(p.factors.values()), p.condition): p.name for p in workload.encoded.products}
+    blocks = [
+        _Asked(product=products[block.axes, block.factors, block.condition], weight=str(block.weight))
+        for block in strategy.blocks
+    ]
+    return _Direct(blocks=blocks)
+
+
 def read_strategy(data: _Direct | _Blocks, workload: Workload) -> Strategy:
     """A strategy from its data; what is no strategy for the workload's attributes is a ValueError or an InputError."""
-    schema, encoded = workload.schema, workload.encoded
+    schema = workload.schema
     if isinstance(data, _Direct):
-        proposal = baselines.Plain().propose(encoded, 1)
-        assert proposal is not None
-        return _checked(proposal.strategy)
+        return _checked(_read_direct(data, workload))
     factors = {key: _factor(text) for key, text in data.factors.items()}
     blocks = []
     for given in data.blocks:
-        if not _WEIGHT.fullmatch(given.weight):
-            raise ValueError("a weight is not a fraction")
         axes = tuple(schema.axis(name) for name in given.attributes)
         chosen = []
         sizes = [schema.sizes[axis] for axis in axes]
@@ -208,11 +245,30 @@ def read_strategy(data: _Direct | _Blocks, workload: Workload) -> Strategy:
             if factor is None or factor.shape[1] != size:
                 raise ValueError("a factor is not a matrix over its attribute")
             chosen.append(factor)
-        blocks.append(Block(axes, tuple(chosen), Fraction(given.weight)))
+        blocks.append(Block(axes, tuple(chosen), _weight(given.weight)))
     if not blocks or (data.family == "marginal" and len({block.axes for block in blocks}) != len(blocks)):
         raise ValueError("its blocks are not distinct")
     family = next(kind for kind, name in _FAMILIES.items() if name == data.family)
     return _checked(family(schema.sizes, tuple(blocks)))
+
+
+def _read_direct(data: _Direct, workload: Workload) -> Strategy:
+    encoded = workload.encoded
+    if data.blocks is None:
+        return baselines.Plain().propose(encoded, 1).strategy
+    if not data.blocks:
+        raise ValueError("it has no blocks")
+    blocks = []
+    for given in data.blocks:
+        asked = encoded.products[workload.place(given.product)]
+        blocks.append(Block(asked.axes, tuple(asked.factors.values()), _weight(given.weight), asked.condition))
+    return DirectStrategy(encoded.sizes, tuple(blocks))
+
+
+def _weight(text: str) -> Fraction:
+    if not _WEIGHT.fullmatch(text):
+        raise ValueError("a weight is not a fraction")
+    return Fraction(text)
 
 
 def _checked(strategy: Strategy) -> Strategy:

@@ -1,26 +1,36 @@
 """The reverse question: how much budget do these accuracies need?
 
-Margins shrink with the budget, so the least one is found by scaling until the worst margin just keeps its target, and
-then rounded up to four digits. It is not taken on trust: the margins are predicted at that very budget.
+Margins shrink with the budget, in steps where noise is on few integers, so the least budget is found by bisection among
+the decimals of four digits. Margins grow only where Gaussian noise on a block becomes so small that its steps are
+accounted for, and then by little: the stretches between such places are looked at one by one.
 """
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context, Decimal
+from collections.abc import Callable
+from decimal import Context, Decimal
+from functools import cache, partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from hdmm._plan.plan import Plan
-from hdmm.accuracy import accuracy
+from hdmm.accuracy import FINE, accuracy
 from hdmm.errors import BudgetError, InputError
-from hdmm.privacy.budget import Budget
+from hdmm.privacy.budget import LIMITS, Budget
+from hdmm.privacy.calibrate import Calibration
 from hdmm.workload.targets import by_product
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
-_CLOSE = 1e-3
-_TRIES = 40
+_DIGITS = Context(prec=4)
+_DECADE = 9000
+"""How many decimals of four digits there are from one power of ten to before the next."""
+_GUESSES = 4
+_FAR = 1e6
+"""Where a margin is off by more than this factor, a guess goes only so far."""
+_BACK = 1.25
+"""Where noise is larger by this factor margins are larger, whatever steps add to them."""
 _DRIVES = 0.99
 """A margin of at least this share of its target, beside the worst, drives the budget."""
 
@@ -35,23 +45,42 @@ def least_budget(plan: Plan, delta: str | None) -> Budget:
     if plan.noise == "laplace" and delta is not None:
         raise BudgetError("delta: Laplace noise takes epsilon alone; leave delta out, or plan with Gaussian noise")
     rho = plan.noise == "gaussian" and delta is None
+    limits = LIMITS["rho" if rho else "epsilon"]
+    least, most = (_place(Decimal(limit.numerator) / limit.denominator) for limit in limits)
 
-    def budget(amount: Decimal) -> Budget:
+    def budget(place: int) -> Budget:
+        return Budget(rho=_amount(place)) if rho else Budget(_amount(place), delta)
+
+    @cache
+    def worst(place: int) -> float:
         try:
-            return Budget(rho=amount) if rho else Budget(amount, delta)
-        except BudgetError:
-            raise InputError(f"the targets cannot be met: they would need {'ρ' if rho else 'ε'} = {amount}") from None
+            return _worst(margins(plan, budget(place)))
+        except BudgetError:  # so small that its noise could not be drawn
+            return inf
 
-    amount = 1.0
-    for _ in range(_TRIES):
-        worst = _worst(margins(plan, budget(_rounded(amount))))
-        if 1 - _CLOSE <= worst <= 1:
+    def met(place: int) -> bool:
+        return worst(place) <= 1
+
+    start = 0
+    for _ in range(_GUESSES):  # margins are about inversely proportional to ε, and to √ρ
+        ratio = Decimal(min(max(worst(start), 1 / _FAR), _FAR))
+        start = min(max(_place(_amount(start) * (ratio**2 if rho else ratio)), least), most)
+    step = 1
+    high = low = start
+    while not met(high):
+        if high == most:
+            raise InputError(f"the targets cannot be met, not even with {'ρ' if rho else 'ε'} = {_amount(most)}")
+        low, high, step = high, min(high + step, most), 2 * step
+    while met(low) and low > least:
+        low, high, step = max(low - step, least), low, 2 * step
+    high = _first(met, low, high)
+    low = least
+    for place in _jumps(lambda place: plan.calibrate(budget(place)), least, high):
+        if met(place):
+            high = place
             break
-        amount *= (worst**2 if rho else worst) * (1 + _CLOSE / 10)
-    found = _rounded(amount * (1 - 2 * _CLOSE))
-    while _worst(margins(plan, budget(found))) > 1:
-        found = found + Decimal((0, (1,), found.adjusted() - 3))
-    return budget(found)
+        low = place + 1
+    return budget(_first(met, low, high))
 
 
 def margins(plan: Plan, budget: Budget) -> Margins:
@@ -93,5 +122,39 @@ def _worst(rows: Margins) -> float:
     return max(margin / wanted for _, _, wanted, _, margin in rows)
 
 
-def _rounded(amount: float) -> Decimal:
-    return _DIGITS.create_decimal(Decimal(amount))
+def _jumps(noise: Callable[[int], Calibration], least: int, high: int) -> list[int]:
+    """The last places, not far below high, at which Gaussian noise on some block is not coarse yet, in order."""
+    after = noise(high)
+    if after.kind == "laplace" or min(after.scales) >= FINE:
+        return []
+    low, step = high, 1
+    while low > least and noise(low).scales[0] < _BACK * after.scales[0]:
+        low, step = max(low - step, least), 2 * step
+    pairs = enumerate(zip(noise(low).scales, after.scales, strict=True))
+    crossing = {scales: block for block, scales in pairs if scales[0] >= FINE > scales[1]}
+    return sorted(_first(partial(_coarse, noise, block), low, high) - 1 for block in crossing.values())
+
+
+def _coarse(noise: Callable[[int], Calibration], block: int, place: int) -> bool:
+    return noise(place).scales[block] < FINE
+
+
+def _first(met: Callable[[int], bool], low: int, high: int) -> int:
+    """The first place from low to high at which something is met, given that it is at high, and stays so."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if met(middle) else (middle + 1, high)
+    return high
+
+
+def _amount(place: int) -> Decimal:
+    """The decimals of four digits in order: 1 at place 0, 1.001 at place 1."""
+    exponent, mantissa = divmod(place, _DECADE)
+    return Decimal(1000 + mantissa).scaleb(exponent - 3)
+
+
+def _place(amount: Decimal) -> int:
+    """Where an amount, rounded to four digits, is among them."""
+    amount = _DIGITS.plus(amount)
+    exponent = amount.adjusted()
+    return _DECADE * exponent + int(amount.scaleb(3 - exponent)) - 1000

@@ -14,7 +14,7 @@ import numpy as np
 from hdmm import baselines
 from hdmm.accuracy import Accuracy, accuracy
 from hdmm.bounds import svd_bound
-from hdmm.errors import InputError
+from hdmm.errors import BudgetError, InputError
 from hdmm.matrix import Gram
 from hdmm.objective import Objective
 from hdmm.operators.base import loss
@@ -31,30 +31,43 @@ from hdmm.workload.targets import Target, by_product
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REFERENCE: dict[NoiseKind, Budget] = {"laplace": Budget(epsilon=1), "gaussian": Budget(epsilon=1, delta="1e-6")}
-"""The budgets at which candidates are compared: those of the paper's tables."""
+USUAL: dict[NoiseKind, tuple[Budget, ...]] = {
+    "laplace": tuple(Budget(epsilon) for epsilon in ("1", "0.1", "0.3", "3")),
+    "gaussian": tuple(Budget(epsilon, "1e-6") for epsilon in ("1", "0.1", "0.3", "3")),
+}
+"""Where candidates are compared if no budget is given. The first, that of the paper's tables, is the one reported."""
+
+
+_OTHERS: dict[str, baselines.Identity | baselines.Plain] = {
+    "identity": baselines.Identity(),
+    "plain": baselines.Plain(),
+}
+"""What a plan is listed beside."""
 
 
 @final
 @dataclass(frozen=True)
 class Candidate:
-    """One strategy that was tried: its RMSE at the reference budget, and how far from optimal it can be.
+    """One operator that was tried: its strategy's RMSE, and how far from optimal it can be; or why it has none.
 
-    ``worst`` is the root of what is made small, where that is not the total: the largest weighted standard error, or
-    the largest ratio of a margin to its target.
+    The RMSE is at the budget of the plan, or without one at ε = 1 (Gaussian: δ = 1e-6). ``worst`` is the root of what
+    is made small, where that is not the total: the largest weighted standard error, or the largest ratio of a margin to
+    its target.
     """
 
     operator: str
-    rmse: float
+    rmse: float | None
     seconds: float
     certificate: float | None
     seed: int | None = None
     worst: float | None = None
     rounding: float = 0.0
     """What rounding its queries to integers added to the RMSE, as a share of it."""
+    reason: str | None = None
+    """Why the operator has no strategy."""
 
     @property
-    def error(self) -> float:
+    def error(self) -> float | None:
         """What candidates are compared by."""
         return self.rmse if self.worst is None else self.worst
 
@@ -75,6 +88,8 @@ class Plan:
     aim: Aim = "total"
     targets: Mapping[str, Target] = field(default_factory=dict)
     """Margins that products are to keep, where the plan was made for the least budget that meets them."""
+    budget: Budget | None = None
+    """The budget that the plan was made for; None for one that is good over the usual range."""
 
     @cached_property
     def objective(self) -> Objective:
@@ -105,24 +120,30 @@ class Plan:
     def certificate(self) -> float | None:
         """How far from optimal the plan can be at most; None where no bound is known.
 
-        It is the total squared error, or under other objectives the largest variance, over its bound, minus 1. Where
-        rows are replaced, the bound is that of adding and removing them, which can do no more.
+        It is the total squared error, or under other objectives the largest variance, over its bound, minus 1, for
+        noise without steps. At budgets so large that the steps of integer noise show, ``bound`` is further from what
+        the plan reaches. Where rows are replaced, the bound is that of adding and removing them, which can do no more.
         """
         return self.value * excess(self.strategy, self.noise, self.unit) / self.lowest - 1 if self.lowest else None
 
     @property
     def rounding(self) -> float:
         """What rounding the strategy's queries to integers added to the RMSE, as a share of it."""
-        own = [candidate for candidate in self.tried if candidate.operator == self.operator]
-        return min(own, key=lambda candidate: candidate.error).rounding if own else 0.0
+        own = [
+            (one.error, one.rounding) for one in self.tried if one.operator == self.operator and one.error is not None
+        ]
+        return min(own)[1] if own else 0.0
 
     @property
     def candidates(self) -> pa.Table:
-        """Every strategy that was tried, with its RMSE at ε = 1 (Gaussian: δ = 1e-6)."""
+        """Every operator that was tried: its strategy's RMSE, or the reason why it has none.
+
+        The RMSE is at the budget of the plan, or without one at ε = 1 (Gaussian: δ = 1e-6).
+        """
         import pyarrow as pa
 
-        columns = ("operator", "rmse", "seconds", "certificate", "seed")
-        types = (pa.string(), pa.float64(), pa.float64(), pa.float64(), pa.int64())
+        columns = ("operator", "rmse", "seconds", "certificate", "seed", "reason")
+        types = (pa.string(), pa.float64(), pa.float64(), pa.float64(), pa.int64(), pa.string())
         rows = [[getattr(candidate, column) for candidate in self.tried] for column in columns]
         return pa.table([pa.array(row, type) for row, type in zip(rows, types, strict=True)], names=columns)
 
@@ -153,7 +174,8 @@ class Plan:
         """A lower bound for every strategy of integer queries on what the plan makes small; None where none is known.
 
         On the RMSE; under ``objective="max"`` on the largest weighted standard error; with targets on the largest ratio
-        of a margin to its target.
+        of a standard error to the one at which a normal margin just keeps its target. It holds for the integer noise
+        that is added: where that falls to nothing, as it does for counts at very large budgets, so does the bound.
         """
         budget.check(self.noise)
         if self.lowest is None:
@@ -208,13 +230,14 @@ class Plan:
 
         encoded = self.workload.encoded
         noise = self.calibrate(budget)
-        others = {}
-        for name, operator in (("identity", baselines.Identity()), ("plain", baselines.Plain())):
-            proposal = operator.propose(encoded, NORM[self.noise])
-            assert proposal is not None
-            blocks = proposal.strategy.blocks
-            change = self.unit.change(blocks, NORM[self.noise])
-            others[name] = (proposal.strategy, calibrate(blocks, self.noise, budget, change))
+        others: dict[str, tuple[Strategy, Calibration] | None] = {}
+        for name, operator in _OTHERS.items():
+            strategy = operator.propose(encoded, NORM[self.noise]).strategy
+            change = self.unit.change(strategy.blocks, NORM[self.noise])
+            try:
+                others[name] = (strategy, calibrate(strategy.blocks, self.noise, budget, change))
+            except BudgetError:  # weights that are too far apart: there is no such mechanism
+                others[name] = None
         unit = unit_variance(self.noise, budget, self.unit.rows)
         rows = []
         for product, code in zip(self.workload.products, encoded.products, strict=True):
@@ -227,7 +250,10 @@ class Plan:
                     "rmse": rmse(self.estimator, [code], noise, weighted=False),
                     "stderr_max": float(predicted.stderr.max()),
                     "margin95": float(predicted.margin.max()),
-                    **{name: rmse(other, [code], scale, weighted=False) for name, (other, scale) in others.items()},
+                    **{
+                        name: other and rmse(other[0], [code], other[1], weighted=False)
+                        for name, other in others.items()
+                    },
                     "bound": None if bound is None else sqrt(unit * bound / code.queries),
                 }
             )

@@ -7,6 +7,7 @@ from hdmm._release.estimates import Estimates
 from hdmm._release.how import How
 from hdmm._release.rows import Rows
 from hdmm.errors import WorkloadError
+from hdmm.memory import check_workload
 from hdmm.workload import EncodedProduct, Workload
 
 
@@ -16,6 +17,7 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, how: How) -> 
         raise WorkloadError(f"workload={workload!r}: expected a Workload over the schema of the release")
     if workload.schema != plan.workload.schema:
         raise WorkloadError("workload: has another schema than the release; build it with release.plan.workload.schema")
+    check_workload(workload.encoded)
     supports = (plan.strategy if how.estimator == "local" else plan.estimator).supports
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
     for product, asked in pairs:

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -30,14 +29,13 @@ from hdmm._artefact import (
     read,
     write_array,
 )
-from hdmm._plan.file import parse, plan_bytes
+from hdmm._plan.file import budget_data, parse, plan_bytes, read_budget
 from hdmm._release.how import How
 from hdmm._release.release import Release
 from hdmm._release.stored import HEADER, Stored, check, get, put, sync_file
 from hdmm._release.write import Format, write_table
 from hdmm.errors import ArtefactError, FaultError, InputError
 from hdmm.files import check_new, sync_directory, umask
-from hdmm.privacy.budget import Budget
 
 _KIND = "release"
 _MANIFEST = "release.json"
@@ -109,9 +107,8 @@ def _fill(directory: Path, release: Release, format: Format, on_progress: Callab
     stored = _tables(directory / "tables", release, release.usual, format, on_progress)
     tables = {name: one.model_copy(update={"path": f"tables/{one.path}"}) for name, one in stored.items()}
     noise = release.plan.calibrate(release.budget)
-    budget = {name: str(value) for name, value in vars(release.budget).items() if value is not None}
     content = _File(
-        budget=budget,
+        budget=budget_data(release.budget),
         noise=noise.kind,
         scales=[str(scale) for scale in noise.scales],
         plan=plan,
@@ -161,7 +158,7 @@ def load(directory: Path) -> Release:
         raise ArtefactError(f"{path}: is not a release of this version: {where} is not as expected") from None
     plan = parse(decode("plan", get(directory, file.plan), str(directory / _PLAN)), str(directory / _PLAN))
     try:
-        budget = Budget(**{name: Fraction(value) for name, value in file.budget.items()})
+        budget = read_budget(file.budget)
         noise = plan.calibrate(budget)
     except (InputError, ValueError, ArithmeticError, TypeError):
         raise ArtefactError(f"{path}: it states no budget that its plan can have spent") from None

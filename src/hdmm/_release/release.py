@@ -38,6 +38,10 @@ class Release:
     measurements: tuple[NDArray[Any], ...]
     """Noisy integers; as floats where they may need more than 64 bits."""
 
+    def __post_init__(self) -> None:
+        numbers = (array.astype(float) if array.dtype == object else array for array in self.measurements)
+        object.__setattr__(self, "measurements", tuple(numbers))
+
     def __repr__(self) -> str:
         return f"Release({len(self.plan.workload.products)} tables, {self.plan.noise}, {self.budget})"
 

@@ -18,7 +18,8 @@ from hdmm._artefact import encode, read, write
 from hdmm._plan import Candidate
 from hdmm._plan.file import CandidateData, StrategyData, read_strategy, strategy_data
 from hdmm._select.tasks import Found, Task
-from hdmm.errors import InputError, TooLargeError
+from hdmm.errors import InputError
+from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NoiseKind
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy
@@ -27,8 +28,8 @@ from hdmm.workload.spec import Aim, Spec
 from hdmm.workload.targets import Target
 
 _KIND = "checkpoint"
-_VERSION = 1
-"""Raised where the same search would no longer find the same."""
+_VERSION = 3
+"""Increment when the same search would find something else."""
 
 
 _Best = tuple[str, Strategy]
@@ -41,11 +42,12 @@ class _Model(BaseModel):
 
 class _Done(_Model):
     name: str
-    error: float
+    score: float
     value: float
     bound: float | None
     candidate: CandidateData | None
-    refused: str | None
+    reason: str | None
+    refused: bool
 
 
 class _File(_Model):
@@ -61,15 +63,16 @@ def search_key(
     unit: Unit,
     objective: Aim,
     targets: Mapping[str, Target],
+    budget: Budget | None,
     operators: Sequence[str],
     restarts: int,
     seed: int,
     memory: int | None,
 ) -> str:
-    """What tells one search from another; of memory what was said, so that a machine's own does not matter."""
+    """Identifies a search. Memory counts only if it was given, so that the key does not depend on the machine."""
     spec = Spec(workload.schema, workload, noise, unit.rows, unit.neighbours, objective, targets, unit.id)
-    told = [_VERSION, spec.data(), list(operators), restarts, seed, memory]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    parts = [_VERSION, spec.data(), str(budget), list(operators), restarts, seed, memory]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @final
@@ -96,11 +99,12 @@ class Checkpoint:
             done.name,
             task.operator,
             self._best[1] if self._best is not None and self._best[0] == done.name else None,
-            done.error,
+            done.score,
             done.value,
             done.bound,
             None if done.candidate is None else Candidate(**done.candidate.model_dump()),
-            None if done.refused is None else TooLargeError(done.refused),
+            done.reason,
+            done.refused,
         )
 
     def add(self, found: Found, best: Found | None) -> None:
@@ -119,11 +123,12 @@ class Checkpoint:
 def _data(found: Found) -> _Done:
     return _Done(
         name=found.name,
-        error=found.error,
+        score=found.score,
         value=found.value,
         bound=found.bound,
         candidate=None if found.candidate is None else CandidateData(**vars(found.candidate)),
-        refused=None if found.refused is None else str(found.refused),
+        reason=found.reason,
+        refused=found.refused,
     )
 
 

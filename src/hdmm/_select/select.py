@@ -10,19 +10,20 @@ from time import time
 from typing import TYPE_CHECKING, final, get_args
 
 from hdmm import baselines, operators
-from hdmm._plan import REFERENCE, Candidate, Plan, objective_of
-from hdmm._select.tasks import Found, Judge, Task, run_all, tasks_of, workers
+from hdmm._plan import USUAL, Candidate, Plan, objective_of
+from hdmm._select.tasks import Found, Judge, Task, geometric_mean, run_all, tasks_of, workers
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.matrix import Norm
 from hdmm.matrix.factors import DenseGram
 from hdmm.matrix.workspace import memory_limit
-from hdmm.memory import allowed, check_limit
+from hdmm.memory import allowed, check_limit, check_workload
 from hdmm.operators.base import Operator
 from hdmm.operators.descent import Effort
 from hdmm.operators.explicit import CELLS, Explicit
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.residual import Residual
+from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NORM, NoiseKind, unit_variance
 from hdmm.privacy.unit import Unit, check_unit
 from hdmm.workload import Encoded, Workload
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Progress:
-    """What `on_progress` is told when an operator begins, and when it has a candidate: the numbers are at ε = 1."""
+    """What `on_progress` is told when an operator begins, and when it is done.
+
+    Numbers are at the budget that was given, else at ε = 1 (Gaussian: δ = 1e-6).
+    """
 
     operator: str
     rmse: float | None
@@ -50,6 +54,8 @@ class Progress:
     """No strategy has a lower one."""
     interrupted: bool = False
     """Whether the search was cut short, and its best candidate so far is kept."""
+    reason: str | None = None
+    """Why the operator has no candidate."""
 
 
 _SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
@@ -73,8 +79,8 @@ that is proved to be the best there is. Under Gaussian noise residuals are at le
 """
 _REFINED = 5
 """Rounds in which the best operator improves the largest error."""
-_SETTLED = 1 + 1e-6
-"""A loss within this ratio of its lower bound leaves nothing to search for."""
+_SETTLED = 1 + 1e-4
+"""An error within this ratio of its lower bound leaves nothing to search for."""
 
 
 def select(
@@ -84,6 +90,7 @@ def select(
     unit: Unit | None = None,
     objective: Aim = "total",
     targets: Mapping[str, str | Target] | None = None,
+    budget: Budget | None = None,
     operators: Sequence[Operator] | None = None,
     restarts: int = 5,
     seed: int = 0,
@@ -99,8 +106,10 @@ def select(
     that a person has. No data is needed and none can be given. The least error is that of all answers together, or
     with ``objective="max"`` the largest standard error of any answer. With ``targets``, such as
     ``{"by sex and age": "50@95%"}``, the plan is the one that meets them with the least budget, which
-    :meth:`Plan.least_budget` tells. More ``restarts`` search longer; after ``time_limit`` seconds, or at an interrupt,
-    the best so far is kept. The same seed gives the same plan.
+    :meth:`Plan.least_budget` tells. Noise on a computer moves in steps, so which strategy is best depends a little on
+    the budget: with ``budget`` candidates are compared at just that one, without it over the usual range. More
+    ``restarts`` search longer; after ``time_limit`` seconds, or at an interrupt, the best so far is kept. The same seed
+    gives the same plan. An operator that does not apply, or fails, is listed with the reason in `Plan.candidates`.
 
     ``jobs`` processes share the search, by default one, −1 for all cores; within joblib's ``parallel_config`` it runs
     on a Dask, Ray or Spark cluster. What was found is kept in the file ``checkpoint``: the same search, called again
@@ -114,6 +123,12 @@ def select(
         raise InputError(f"objective={objective!r}: expected 'total' or 'max'")
     if wanted and objective != "total":
         raise InputError(f"objective={objective!r}: give an objective or targets, not both")
+    if budget is not None:
+        if not isinstance(budget, Budget):
+            raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
+        if wanted:
+            raise InputError("budget: give a budget or targets, not both; targets find the least budget")
+        budget.check(noise)
     aim = objective_of(workload, objective, wanted)
     unit = Unit() if unit is None else unit
     if not isinstance(unit, Unit):
@@ -123,6 +138,7 @@ def select(
         limit = memory_limit()
     check_limit(limit)
     encoded = workload.encoded
+    check_workload(encoded, limit)
     effort = Effort(restarts, seed, None if time_limit is None else time() + time_limit)
     dual = not any(isinstance(operator, Explicit) for operator in chosen)
     bound = _bound(encoded, NORM[noise], dual=dual) if aim.limits is None else None
@@ -131,9 +147,11 @@ def select(
         from hdmm._select.checkpoint import Checkpoint, search_key
 
         words = [repr(operator) for operator in chosen]
-        key = search_key(workload, noise, unit, objective, wanted, words, restarts, seed, limit if memory else None)
+        asked = limit if memory else None
+        key = search_key(workload, noise, unit, objective, wanted, budget, words, restarts, seed, asked)
         kept = Checkpoint.open(Path(checkpoint), key, workload)
-    search = _Search(Judge(encoded, noise, unit, aim, limit), jobs, on_progress, bound, kept)
+    budgets = USUAL[noise] if budget is None else (budget,)
+    search = _Search(Judge(encoded, noise, unit, aim, limit, budgets), jobs, on_progress, bound, kept)
     try:
         search.recall(stages, effort)
         for stage in stages:
@@ -147,11 +165,12 @@ def select(
         if on_progress is not None:
             on_progress(Progress(search.best.operator.name, None, None, None, interrupted=True))
     if search.best is None:
-        raise search.refused or InputError("none of the given operators has a strategy for this workload")
+        raise search.failure()
     best = search.best
     assert best.strategy is not None
     tried = search.candidates()
-    return Plan(workload, noise, unit, best.strategy, best.operator.name, tried, search.bound, objective, wanted)
+    name = best.operator.name
+    return Plan(workload, noise, unit, best.strategy, name, tried, search.bound, objective, wanted, budget)
 
 
 @final
@@ -171,6 +190,8 @@ class _Search:
         self._on_progress = on_progress
         self._checkpoint = checkpoint
         self.bound = self._bound = bound
+        self._bounding = judge.objective.limits is not None or judge.workload.same_gram
+        """Whether the bounds that operators find are about the workload itself."""
         self._refined: list[Task] = []
         self.best: Found | None = None
         self._order: dict[str, int] = {}
@@ -180,12 +201,24 @@ class _Search:
     def settled(self, stage: Sequence[Operator], effort: Effort) -> bool:
         """Whether the best candidate before a stage is proved to be as good as any."""
         best, bound = self._before(self._tasks(stage, effort)[0])
-        return bound is not None and best is not None and best.value <= _SETTLED * bound
+        if bound is None or best is None:
+            return False
+        return best.score <= _SETTLED * geometric_mean([self._lowest(bound, one) for one in self._judge.budgets])
 
-    @property
-    def refused(self) -> TooLargeError | None:
-        """Why something was left out."""
-        return next((found.refused for found in self._done if found.refused is not None), None)
+    def _lowest(self, bound: float, budget: Budget) -> float:
+        """The error at a budget that a bound on the loss implies."""
+        judge = self._judge
+        queries = judge.workload.query_count if judge.objective.limits is None else 1
+        return sqrt(unit_variance(judge.noise, budget, judge.unit.rows) * bound / queries)
+
+    def failure(self) -> InputError:
+        """Why nothing was found."""
+        reasons = {found.operator.name: found for found in self._done if found.reason is not None}
+        told = "; ".join(f"{name}: {found.reason}" for name, found in reasons.items())
+        refused = [found for found in reasons.values() if found.refused]
+        if refused:
+            return TooLargeError(refused[0].reason if len(reasons) == 1 or len(refused) == len(reasons) else told)
+        return InputError(f"none of the given operators has a strategy for this workload: {told}")
 
     def run(self, operators: Sequence[Operator], effort: Effort) -> None:
         """Let operators propose; what is too large to be found or judged is left out."""
@@ -198,7 +231,8 @@ class _Search:
     def _before(self, task: Task) -> tuple[Found | None, float | None]:
         """The best, and the bound, of all that comes before a task: after a crash more is known, and must not count."""
         done = [found for found in self._done if self._order[found.name] < self._order[task.name]]
-        bounds = [bound for bound in (self._bound, *(found.bound for found in done)) if bound is not None]
+        others = [found.bound for found in done] if self._bounding else []
+        bounds = [bound for bound in (self._bound, *others) if bound is not None]
         return min((one for one in done if one.candidate), key=self._rank, default=None), max(bounds, default=None)
 
     def recall(self, stages: Stages, effort: Effort) -> None:
@@ -222,10 +256,13 @@ class _Search:
         """What was tried, in the order of the tasks, with how far from optimal it can be at most."""
         listed = sorted(self._done, key=lambda found: self._order[found.name])
         bound = self.bound
+        refined = {task.name for task in self._refined}
         return tuple(
-            replace(found.candidate, certificate=found.value / bound - 1 if bound else None)
+            Candidate(found.operator.name, None, 0.0, None, reason=found.reason)
+            if found.candidate is None
+            else replace(found.candidate, certificate=found.value / bound - 1 if bound else None)
             for found in listed
-            if found.candidate is not None
+            if found.candidate is not None or found.name not in refined
         )
 
     def _run(self, tasks: Sequence[Task]) -> None:
@@ -233,7 +270,7 @@ class _Search:
         left = [task for task in tasks if task.name not in known]
         alone = workers(self._jobs) == 1
         for task in left[:1] if alone else left:
-            self._report(task.operator, None)
+            self._report(task.operator)
         for number, found in enumerate(run_all(self._judge, left, self._jobs), 1):
             self._keep(found)
             if self._checkpoint is not None:
@@ -241,33 +278,27 @@ class _Search:
             if alone and self.best is not None and left[0].effort.over:
                 break
             if alone and number < len(left):
-                self._report(left[number].operator, None)
+                self._report(left[number].operator)
 
     def _keep(self, found: Found) -> None:
         """Keep what a task found if it is the best; of equally good ones the first in order."""
         self._done.append(found)
-        if found.bound is not None:
+        if found.bound is not None and self._bounding:
             self.bound = max(self.bound or 0.0, found.bound)
-        if found.candidate is None:
-            return
-        if self.best is None or self._rank(found) < self._rank(self.best):
+        if found.candidate is not None and (self.best is None or self._rank(found) < self._rank(self.best)):
             self.best = found
-        self._report(found.operator, found.error)
+        self._report(found.operator, found.candidate, found.reason)
 
     def _rank(self, found: Found) -> tuple[float, int]:
-        return found.error, self._order[found.name]
+        return found.score, self._order[found.name]
 
-    def _report(self, operator: Operator, error: float | None) -> None:
+    def _report(self, operator: Operator, candidate: Candidate | None = None, reason: str | None = None) -> None:
         if self._on_progress is None:
             return
-        if self.best is None:
-            self._on_progress(Progress(operator.name, error, None, None))
-            return
-        judge = self._judge
-        unit = unit_variance(judge.noise, REFERENCE[judge.noise], judge.unit.rows)
-        queries = judge.workload.query_count if judge.objective.limits is None else 1
-        lowest = None if self.bound is None else sqrt(unit * self.bound / queries)
-        self._on_progress(Progress(operator.name, error, self.best.error, lowest))
+        error = None if candidate is None else candidate.error
+        best = None if self.best is None or self.best.candidate is None else self.best.candidate.error
+        lowest = None if self.bound is None or best is None else self._lowest(self.bound, self._judge.budgets[0])
+        self._on_progress(Progress(operator.name, error, best, lowest, reason=reason))
 
 
 def _bound(encoded: Encoded, norm: Norm, *, dual: bool) -> float | None:
@@ -275,7 +306,7 @@ def _bound(encoded: Encoded, norm: Norm, *, dual: bool) -> float | None:
 
     Under Gaussian noise the dual of the problem over all cells may be solved where they are few; OPT_0 does so anyway.
     """
-    gram = encoded.compact.gram().on(encoded.axes)
+    gram = (encoded.compact if encoded.same_gram else encoded).gram().on(encoded.axes)
     bound = svd_bound(gram)
     if dual and norm == 2 and len(gram.terms) > 1 and prod(gram.sizes) <= CELLS:
         found = opt0_gaussian(DenseGram(gram.dense())).bound

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import prod, sqrt
 from time import perf_counter
 from typing import final
+from warnings import warn
 
-from hdmm._plan import REFERENCE, Candidate, excess, rmse
-from hdmm.errors import BudgetError, TooLargeError
+from hdmm._plan import Candidate, excess, rmse
+from hdmm.errors import BudgetError, InputError, TooLargeError
 from hdmm.matrix import Norm
-from hdmm.memory import check_memory
+from hdmm.memory import REMEDY, check_memory
 from hdmm.objective import Objective
-from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.descent import Effort
 from hdmm.operators.threads import one_thread
 from hdmm.operators.worst import least_worst
-from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate
+from hdmm.privacy.budget import Budget
+from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Strategy, joined
 from hdmm.strategy.integer import round_strategy
@@ -54,20 +56,22 @@ class Task:
 @final
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What came of a task: a strategy that can be measured, its error at the reference budget, the objective's value.
+    """What came of a task: a strategy that can be measured, its errors and the objective's value; or a reason.
 
-    Without a candidate, there was none to be found, or it was too large.
+    Without a candidate there is the reason why the operator has none.
     """
 
     name: str
     operator: Operator
     strategy: Strategy | None = None
-    error: float = 0.0
-    """What is compared: the RMSE, or the root of the largest ratio."""
+    score: float = 0.0
+    """What is compared: the error, on the geometric mean over the budgets."""
     value: float = 0.0
     bound: float | None = None
     candidate: Candidate | None = None
-    refused: TooLargeError | None = None
+    reason: str | None = None
+    refused: bool = False
+    """Whether the reason is that it would not fit."""
 
 
 @final
@@ -81,52 +85,84 @@ class Judge:
     objective: Objective
     memory: int
     """Bytes that a release may use."""
+    budgets: tuple[Budget, ...]
+    """Where candidates are compared; their errors are listed at the first of them."""
 
     def run(self, task: Task) -> Found:
-        """Let the operator propose, make that measurable, and tell its error; what is too large is refused."""
+        """Let the operator propose, make that measurable, and tell its error.
+
+        What is too large is refused. A fault in one operator does not end the search: there is a warning, and the
+        others go on.
+        """
         largest = max((self.workload.sizes[axis] for axis in self.workload.axes), default=1)
-        with one_thread() if largest <= _SMALL else nullcontext():
-            return self._run(task)
+        try:
+            with one_thread() if largest <= _SMALL else nullcontext():
+                return self._run(task)
+        except InputError:  # a mistake in the operator's own arguments
+            raise
+        except Exception as error:  # whatever it is
+            reason = f"an internal error ({type(error).__name__}: {error}); please report the spec"
+            warn(f"{task.operator.name}: {reason}", RuntimeWarning, stacklevel=2)
+            return Found(task.name, task.operator, reason=reason)
 
     def _run(self, task: Task) -> Found:
         start = perf_counter()
         bound: float | None = None  # holds even if the strategy is too large to be measured
         try:
             proposal = self._propose(task)
-            if proposal is None:
-                return Found(task.name, task.operator)
+            if isinstance(proposal, Aside):
+                return Found(task.name, task.operator, reason=proposal.reason)
             bound = proposal.bound
             check_memory(joined(proposal.strategy), self.workload, self.memory)
             rounded = round_strategy(proposal.strategy, self.workload, NORM[self.noise])
-            if rounded is None:
-                return Found(task.name, task.operator, bound=bound)
+            if isinstance(rounded, str):
+                return Found(task.name, task.operator, bound=bound, reason=rounded)
             strategy = rounded.strategy
-            noise = self._noise(strategy)
-            total = error = rmse(strategy, self.workload.products, noise)
-            worst = None
-            if self.objective.limits is not None:
-                ratios = self.objective.ratios(strategy, self.workload, noise.variances)
-                error = worst = sqrt(ratios.max())
+            total, worst = self._errors(strategy, self.budgets[0])
+            shown = total if worst is None else worst
             value = self.objective.value(strategy, self.workload, NORM[self.noise])
             value *= excess(strategy, self.noise, self.unit)
-        except TooLargeError as refused:
-            return Found(task.name, task.operator, bound=bound, refused=refused)
+        except MemoryError:
+            reason = f"{task.operator.name} ran out of memory; {REMEDY}"
+            return Found(task.name, task.operator, bound=bound, reason=reason, refused=True)
+        except TooLargeError as error:
+            return Found(task.name, task.operator, bound=bound, reason=str(error), refused=True)
         seconds = perf_counter() - start
         candidate = Candidate(task.operator.name, total, seconds, None, task.effort.seed, worst, rounded.cost)
-        return Found(task.name, task.operator, strategy, error, value, bound, candidate)
+        score = geometric_mean([shown, *(self._at(strategy, budget, shown) for budget in self.budgets[1:])])
+        return Found(task.name, task.operator, strategy, score, value, bound, candidate)
 
-    def _noise(self, strategy: Strategy) -> Calibration:
+    def _at(self, strategy: Strategy, budget: Budget, shown: float) -> float:
+        """What is compared at another budget than the first, at which it is known."""
+        try:
+            total, worst = self._errors(strategy, budget)
+        except TooLargeError:  # so large a noise cannot be added, and is no reason to refuse the strategy at others
+            first, other = (unit_variance(self.noise, one) for one in (self.budgets[0], budget))
+            return shown * sqrt(other / first)
+        return total if worst is None else worst
+
+    def _errors(self, strategy: Strategy, budget: Budget) -> tuple[float, float | None]:
+        """The RMSE at a budget, and where something else is to be small, the root of that."""
         try:
             change = self.unit.change(strategy.blocks, NORM[self.noise])
-            return calibrate(strategy.blocks, self.noise, REFERENCE[self.noise], change)
+            noise = calibrate(strategy.blocks, self.noise, budget, change)
         except BudgetError as error:
             raise TooLargeError(str(error)) from None
+        total = rmse(strategy, self.workload.products, noise)
+        if self.objective.limits is None:
+            return total, None
+        return total, sqrt(self.objective.ratios(strategy, self.workload, noise.variances).max())
 
-    def _propose(self, task: Task) -> Proposal | None:
+    def _propose(self, task: Task) -> Proposal | Aside:
         norm = NORM[self.noise]
         if self.objective.limits is None:
             return task.operator.propose(self.workload, norm, task.effort)
         return least_worst(task.operator, self.workload, self.objective.limits, norm, task.effort, task.rounds)
+
+
+def geometric_mean(errors: Sequence[float]) -> float:
+    """The geometric mean: a candidate that errs twice as much at one budget, and half as much at another, is equal."""
+    return prod(errors) ** (1 / len(errors))
 
 
 def tasks_of(operators: Sequence[Operator], effort: Effort, norm: Norm) -> list[Task]:

@@ -18,6 +18,6 @@ from hdmm.workload import Encoded
 class Identity(Operator):
     """Measure every cell once, and add cells up for each answer."""
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal:
         factors = tuple(matrix.Identity(workload.sizes[axis]) for axis in workload.axes)
         return Proposal(KronStrategy(workload.sizes, (Block(workload.axes, factors),)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from hdmm.matrix import Identity, Norm
-from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.strategy import Block, MarginalStrategy
 from hdmm.workload import Encoded
@@ -23,9 +23,10 @@ class Marginals(Operator):
     For a workload of marginals this is the workload itself as strategy.
     """
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        sets = dict.fromkeys(product.axes for product in workload.products)
-        if max(len(axes) for axes in sets) > _WIDEST:
-            return None
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        sets = dict.fromkeys(product.axes for product in workload.sought.products)
+        widest = max(len(axes) for axes in sets)
+        if widest > _WIDEST:
+            return Aside(f"a product has {widest} attributes; at most {_WIDEST} have few enough residuals")
         blocks = (Block(axes, tuple(Identity(workload.sizes[axis]) for axis in axes)) for axes in sets)
         return Proposal(MarginalStrategy(workload.sizes, tuple(blocks)))

@@ -17,6 +17,7 @@ from hdmm.workload import Encoded
 class Plain(Operator):
     """Measure every product as it is asked, with noise for all of them together; weights become shares."""
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        blocks = tuple(Block(p.axes, tuple(p.factors.values()), p.weight, p.condition) for p in workload.products)
-        return Proposal(DirectStrategy(workload.sizes, blocks))
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal:
+        asked = [product for product in workload.products if not product.empty]
+        blocks = [Block(p.axes, tuple(p.factors.values()), p.weight, p.condition) for p in asked]
+        return Proposal(DirectStrategy(workload.sizes, tuple(blocks or [Block((), ())])))

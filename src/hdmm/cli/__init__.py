@@ -74,6 +74,10 @@ def main() -> None:
         if left.code == _INTERRUPTED:
             typer.echo("interrupted; what is not there was not published", err=True)
         raise
+    except MemoryError:
+        fault = "out of memory; say how much there is (--memory), ask for smaller products, or declare coarser domains"
+        typer.echo(f"error: {fault}; what is not there was not published", err=True)
+        sys.exit(1)
     except Exception as error:  # its message might hold a value from the data: only its type and place are shown
         frames = "".join(traceback.format_tb(error.__traceback__))
         fault = f"a fault in hdmm ({type(error).__name__}); what is not there was not published"

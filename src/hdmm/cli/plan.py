@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from hdmm import Plan, Progress, Spec, Unit, select
+from hdmm import Budget, Plan, Progress, Spec, Unit, select
+from hdmm._plan import USUAL
 from hdmm.cli.options import Delta, Epsilon, Memory, Rho, budget_of
 from hdmm.cli.progress import search
 from hdmm.errors import InputError
@@ -41,7 +42,12 @@ def plan(
             "truth, with 95% confidence. May be repeated. The plan is then the one that needs the least budget."
         ),
     ] = None,
-    delta: Annotated[str, typer.Option(help="δ at which targets' ε is told, for Gaussian noise.")] = "1e-6",
+    epsilon: Annotated[
+        str | None,
+        typer.Option(help="The ε that the release will spend, if you know it: candidates are compared at just that."),
+    ] = None,
+    delta: Annotated[str, typer.Option(help="δ beside ε, for Gaussian noise; also that of the targets' ε.")] = "1e-6",
+    rho: Rho = None,
     jobs: Annotated[
         int | None, typer.Option(help="How many processes share the search; by default all cores if it is a long one.")
     ] = None,
@@ -57,6 +63,9 @@ def plan(
     """
     read = Spec.load(spec)
     targets = _targets(target) if target else read.targets
+    budget = None
+    if epsilon is not None or rho is not None:
+        budget = Budget(epsilon, delta if read.noise == "gaussian" and rho is None else None, rho)
     aim = objective or ("total" if targets else read.objective)
     path = output or spec.with_suffix(".plan")
     if path.exists() and not force:
@@ -71,7 +80,7 @@ def plan(
         weighted = "largest ratio of a margin to its target"
     elif aim == "max":
         weighted = "largest standard error"
-    typer.echo(f"candidates, with their {weighted} at ε = 1" + (", δ = 1e-6" if read.noise == "gaussian" else "") + ":")
+    typer.echo(f"candidates, with their {weighted} at {budget or USUAL[read.noise][0]}:")
     cut = False
 
     def told(progress: Progress) -> None:
@@ -87,6 +96,7 @@ def plan(
                 unit=unit,
                 objective=aim,
                 targets=targets,
+                budget=budget,
                 restarts=restarts,
                 seed=seed,
                 time_limit=time_limit,
@@ -108,7 +118,7 @@ def plan(
     usual = " --epsilon 1" + (" --delta 1e-6" if read.noise == "gaussian" else "")
     if targets:
         usual = _tell_needed(found, delta)
-    typer.echo(f"next: hdmm show {path}{usual}")
+    typer.echo(f"next: hdmm show {path}{usual if budget is None else ''}")
 
 
 def show(
@@ -123,12 +133,15 @@ def show(
 ) -> None:
     """Tell the error of every table at a budget, before any of it is spent. Needs no data.
 
-    For a plan with targets the budget may be left out: it is then the least one that meets them.
+    For a plan with targets the budget may be left out: it is then the least one that meets them. So it may for a plan
+    that was made for a budget.
     """
     loaded = Plan.load(plan, memory=memory)
     if loaded.targets and epsilon is None and rho is None:
         budget = loaded.least_budget(delta)
         typer.echo("the least budget that meets the targets:")
+    elif loaded.budget is not None and epsilon is None and rho is None:
+        budget = loaded.budget
     else:
         budget = budget_of(epsilon, delta, rho)
     typer.echo(loaded.describe(budget))

@@ -23,7 +23,9 @@ def search() -> Iterator[Callable[[Progress], None]]:
         def tell(progress: Progress) -> None:
             if progress.interrupted:
                 return
-            if progress.rmse is None:
+            if progress.reason is not None:
+                typer.echo(f"  {progress.operator:<12} {'–':>12}  {progress.reason}")
+            elif progress.rmse is None:
                 best = "" if progress.best is None else f"; best so far {progress.best:,.2f}"
                 status.update(f"{progress.operator} …{best}{_ratio(progress.best, progress.bound)}")
             else:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from functools import singledispatch
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import TooLargeError
 from hdmm.matrix.gram import Gram
+from hdmm.matrix.workspace import check_written
 
 Array: TypeAlias = NDArray[Any]
 Norm = Literal[1, 2]
 Number: TypeAlias = int | Fraction | float
-
-DENSE_LIMIT = 1 << 27
-"""The most entries that `dense` will materialise: one GiB."""
 
 
 class Matrix(ABC):
@@ -66,15 +64,25 @@ class Matrix(ABC):
 
     def column_norms(self, p: Norm) -> Array:
         """Every column's norm to the power p."""
-        power = self.power(p)
-        return power.apply_t(np.ones(self.shape[0], power.dtype))
+        return column_sums(self.power(p))
 
     def dense(self) -> Array:
         """All entries written out; refused where they would not fit."""
         rows, columns = self.shape
-        if rows * columns > DENSE_LIMIT:
-            raise TooLargeError(f"a dense matrix of {rows} × {columns} entries exceeds the limit of {DENSE_LIMIT}")
+        check_written(rows, columns)
         return self.rows(np.arange(rows))
+
+
+@singledispatch
+def column_sums(matrix: Matrix) -> Array:
+    """The sum of every column; a matrix of very many rows registers a formula of its own."""
+    return matrix.apply_t(np.ones(matrix.shape[0], matrix.dtype))
+
+
+@singledispatch
+def largest_row_sum(matrix: Matrix) -> Number:
+    """The largest sum of a row; a matrix of very many rows registers a formula of its own."""
+    return exact(matrix.apply(np.ones(matrix.shape[1], matrix.dtype)).max())
 
 
 def along(vector: Array, x: Array) -> Array:

@@ -1,15 +1,22 @@
-"""Matrices made from one matrix by looking at its cells differently: some of them, in another order, or the others."""
+"""Matrices made from one matrix: over some of its cells, in another order, negated, or with its rows repeated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 from typing import Any, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
+from hdmm.matrix.base import Array, Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.factors import ComplementGram, RestrictedGram, SelectedGram
 from hdmm.matrix.gram import Gram
+
+_LONGEST = 1 << 24
+"""Rows of more cells are not looked at: no one writes a total over that many cells as anything but Total."""
+_ENTRIES = 1 << 20
+"""Entries that are looked at a time."""
 
 
 @final
@@ -23,10 +30,12 @@ class Select(Matrix):
 
     def __post_init__(self) -> None:
         columns = np.array(self.columns, np.int64)
-        if columns.shape != (self.inner.shape[1],) or len(np.unique(columns)) != len(columns):
-            raise ValueError("columns must name as many different cells as the inner matrix has columns")
-        if columns.min() < 0 or columns.max() >= self.n:
+        if columns.min(initial=0) < 0 or columns.max(initial=0) >= self.n:
             raise ValueError(f"columns must lie in 0..{self.n - 1}")
+        named = np.zeros(self.n, bool)
+        named[columns] = True
+        if columns.shape != (self.inner.shape[1],) or named.sum() != len(columns):
+            raise ValueError("columns must name as many different cells as the inner matrix has columns")
         columns.flags.writeable = False
         object.__setattr__(self, "columns", columns)
 
@@ -127,7 +136,15 @@ class Complement(Matrix):
 
     def apply(self, x: Array) -> Array:
         product: Array = x.sum(axis=0, keepdims=True) - self.inner.apply(x)
+        product[self._nobody] = 0  # not what rounding leaves of a difference
         return product
+
+    @cached_property
+    def _nobody(self) -> Array:
+        """The rows that count nothing: the predicates that hold for every cell."""
+        sums: Array = self.inner.apply(np.ones(self.shape[1], np.int64))
+        nobody: Array = sums == self.shape[1]
+        return nobody
 
     def apply_t(self, y: Array) -> Array:
         product: Array = y.sum(axis=0, keepdims=True) - self.inner.apply_t(y)
@@ -146,3 +163,93 @@ class Complement(Matrix):
     def rows(self, index: Array) -> Array:
         rows: Array = 1 - self.inner.rows(index)
         return rows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Repeated(Matrix):
+    """before ⊗ A ⊗ after for two columns of numbers: every row of A several times, each a multiple of it."""
+
+    inner: Matrix
+    before: Array
+    after: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.before) * self.inner.shape[0] * len(self.after), self.inner.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.result_type(self.inner.dtype, self.before.dtype, self.after.dtype)
+
+    def apply(self, x: Array) -> Array:
+        rows = np.multiply.outer(self.before, self.inner.apply(x))
+        product: Array = rows[:, :, None] * self.after.reshape(-1, *[1] * (x.ndim - 1))
+        return product.reshape(self.shape[0], *x.shape[1:])
+
+    def apply_t(self, y: Array) -> Array:
+        table = y.reshape(len(self.before), -1, len(self.after), *y.shape[1:])
+        return self.inner.apply_t(np.einsum("b,bra...,a->r...", self.before, table, self.after))
+
+    def gram(self) -> Gram:
+        return self.inner.gram().scaled(self.squares)
+
+    @property
+    def squares(self) -> float:
+        """The sum of the squares of all multiples: how many times the inner matrix's Gram this one's is."""
+        return float(self._power_sum(2))
+
+    def power(self, p: Norm) -> Repeated:
+        return Repeated(self.inner.power(p), abs(self.before) ** p, abs(self.after) ** p)
+
+    def norm_power(self, p: Norm) -> Number:
+        return self._power_sum(p) * self.inner.norm_power(p)
+
+    def rows(self, index: Array) -> Array:
+        before, row, after = np.unravel_index(index, (len(self.before), self.inner.shape[0], len(self.after)))
+        rows: Array = (self.before[before] * self.after[after])[:, None] * self.inner.rows(row)
+        return rows
+
+    def _power_sum(self, p: Norm) -> Number:
+        return prod(exact((abs(column) ** p).sum()) for column in (self.before, self.after))
+
+
+def constant_rows(matrix: Matrix) -> Array | None:
+    """For a matrix whose rows are all multiples of the total: the entry of each row. None for any other matrix."""
+    rows, columns = matrix.shape
+    if columns > _LONGEST:
+        return None
+    known: list[Array] = []
+    start, step = 0, 1  # most matrices show in their first row that they are not constant
+    while start < rows:
+        part = matrix.rows(np.arange(start, min(start + step, rows)))
+        if (part != part[:, :1]).any():
+            return None
+        known.append(part[:, 0])
+        start, step = start + step, max(1, _ENTRIES // columns)
+    return np.concatenate(known)
+
+
+@column_sums.register
+def _(matrix: Select) -> Array:
+    inner = column_sums(matrix.inner)
+    sums = np.zeros(matrix.n, inner.dtype)
+    sums[matrix.columns] = inner
+    return sums
+
+
+@column_sums.register
+def _(matrix: Restricted) -> Array:
+    sums: Array = column_sums(matrix.inner) * matrix.mask
+    return sums
+
+
+@column_sums.register
+def _(matrix: Complement) -> Array:
+    sums: Array = matrix.shape[0] - column_sums(matrix.inner)
+    return sums
+
+
+@largest_row_sum.register
+def _(matrix: Select) -> Number:
+    return largest_row_sum(matrix.inner)

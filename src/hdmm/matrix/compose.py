@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.errors import TooLargeError
-from hdmm.matrix.base import DENSE_LIMIT, Array, Matrix, Norm, Number, exact
+from hdmm.matrix.base import Array, Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.cells import Restricted
 from hdmm.matrix.condition import Condition
 from hdmm.matrix.factors import Factor, RestrictedGram
@@ -21,6 +21,7 @@ from hdmm.matrix.gram import Gram, Term
 from hdmm.matrix.kronecker import Step, kron_apply
 from hdmm.matrix.leaf import Dense, Identity, Total
 from hdmm.matrix.norms import stacked_norm
+from hdmm.matrix.workspace import DENSE_LIMIT
 
 ENUMERABLE = 1 << 24
 """The most columns whose norms are enumerated one by one."""
@@ -153,6 +154,22 @@ class Stack(Matrix):
             rows[here] = _times(weight, part.rows(index[here] - start))
             start += part.shape[0]
         return rows
+
+
+@column_sums.register
+def _(matrix: Stack) -> Array:
+    sums = np.zeros(matrix.shape[1], matrix.dtype)
+    for weight, part in zip(matrix.weights, matrix.parts, strict=True):
+        sums += _times(weight, column_sums(part))
+    return sums
+
+
+@largest_row_sum.register
+def _(matrix: Stack) -> Number:
+    parts = zip(matrix.weights, matrix.parts, strict=True)
+    if all(weight >= 0 for weight in matrix.weights):
+        return max(weight * largest_row_sum(part) for weight, part in parts)
+    return exact(matrix.apply(np.ones(matrix.shape[1], matrix.dtype)).max())
 
 
 @final

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.matrix import kronecker
-from hdmm.matrix.base import Array, Matrix
+from hdmm.matrix.base import Array, Matrix, largest_row_sum
 from hdmm.matrix.compose import Kron
 from hdmm.matrix.kronecker import Advance, Step, kron_apply, kron_into, work_size
 from hdmm.matrix.leaf import Dense, Identity, Total
@@ -39,7 +39,7 @@ _FEWEST = 4
 
 def reach_of(factor: Matrix) -> int:
     """How many times the largest entry of a vector an entry of the product can be, at most."""
-    return int(factor.power(1).apply(np.ones(factor.shape[1], np.int64)).max())
+    return int(largest_row_sum(factor.power(1)))
 
 
 def exact_apply(

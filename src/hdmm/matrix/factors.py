@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.matrix.intervals import interval_spread, interval_sums, running_sums
+from hdmm.matrix.workspace import check_written
 
 Array = NDArray[Any]
 
@@ -39,7 +40,8 @@ class Factor(ABC):
         return float(self.diagonal().sum())
 
     def dense(self) -> Array:
-        """All entries."""
+        """All entries; refused where they would not fit."""
+        check_written(self.size, self.size)
         return np.ascontiguousarray(self.apply(np.eye(self.size)))
 
 
@@ -245,6 +247,11 @@ class RestrictedGram(Factor):
     inner: Factor
     left: Array
     right: Array
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both sets of cells are the same."""
+        return np.array_equal(self.left, self.right)
 
     @property
     def size(self) -> int:

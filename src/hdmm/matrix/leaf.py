@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number, exact
+from hdmm.matrix.base import Array, Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.factors import (
     AllRangeGram,
     DenseGram,
@@ -300,5 +300,19 @@ class AllRange(Matrix):
         return (middle + 1) * (self.n - middle)
 
     def rows(self, index: Array) -> Array:
-        lows, highs = np.triu_indices(self.n)
-        return interval_rows(lows[index], highs[index], self.n)
+        lengths = np.arange(self.n, 0, -1)
+        starts = np.cumsum(lengths) - lengths  # where the ranges with each low end begin
+        lows = np.searchsorted(starts, index, side="right") - 1
+        return interval_rows(lows, index - starts[lows] + lows, self.n)
+
+
+@column_sums.register
+def _(matrix: AllRange) -> Array:
+    """A range holds a cell if it begins at or before it and ends at or after it."""
+    cells = np.arange(matrix.n)
+    return (cells + 1) * (matrix.n - cells)
+
+
+@largest_row_sum.register
+def _(matrix: AllRange) -> Number:
+    return matrix.n

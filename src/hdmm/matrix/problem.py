@@ -16,6 +16,8 @@ import numpy as np
 from hdmm.matrix.factors import DenseGram, Factor, OnesGram, RestrictedGram, SumGram, two_eigenvalues
 from hdmm.matrix.gram import Array, Gram
 
+_LEAST = 1e-11
+"""The least share of a factor in a surrogate Gram, relative to all."""
 _WRITTEN = 512
 """The most cells of an attribute for which a sum of several Grams is written out: products are then faster."""
 
@@ -73,9 +75,15 @@ class Problem:
         )
 
     def surrogate(self, errors: Sequence[Array], place: int) -> Factor:
-        """The Gram that one axis sees while the others stay as they are."""
-        shares = self.shares(errors, place)
+        """The Gram that one axis sees while the others stay as they are.
+
+        Every factor has a share in it that floating point cannot lose: a strategy for it then answers all of them.
+        """
         factors = self.factors[place]
+        shares = self.shares(errors, place)
+        traces = self._traces[place]
+        least = np.divide(_LEAST * float(abs(shares) @ traces), traces, out=np.zeros(len(traces)), where=traces > 0)
+        shares = np.where(shares < least, least, shares)
         if any(isinstance(factor, RestrictedGram) for factor in factors):  # cross-Grams are symmetric only in the sum
             return DenseGram(self.added(shares, place))
         if len(factors) == 1 and shares[0] == 1:
@@ -84,6 +92,11 @@ class Problem:
         if len(factors) > 1 and total.size <= _WRITTEN and two_eigenvalues(total) is None:
             return DenseGram(self.added(shares, place))
         return total
+
+    @cached_property
+    def _traces(self) -> list[Array]:
+        """The traces of every axis's factors; 0 for cross-Grams, which are no Grams by themselves."""
+        return [np.array([_trace(factor) for factor in factors]) for factors in self.factors]
 
     def added(self, shares: Array, place: int) -> Array:
         """A sum of an axis's factors, entry by entry, so that cells equal in every factor stay equal in every bit."""
@@ -108,3 +121,7 @@ def _even(factors: Sequence[Factor]) -> Array | None:
     pairs = [two_eigenvalues(factor) for factor in factors]
     known = [pair for pair in pairs if pair is not None]
     return np.array(known) if len(known) == len(pairs) else None
+
+
+def _trace(factor: Factor) -> float:
+    return 0.0 if isinstance(factor, RestrictedGram) and not factor.symmetric else factor.trace()

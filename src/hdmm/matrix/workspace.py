@@ -8,28 +8,62 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from errno import EINVAL, ENOSPC, EOPNOTSUPP
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import FaultError
-from hdmm.texttable import bytes_text
+from hdmm.errors import FaultError, TooLargeError
+from hdmm.texttable import bytes_text, count_text
+
+DENSE_LIMIT = 1 << 27
+"""The most entries of a matrix that is written out: one GiB."""
 
 _LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux says how much memory a container may use, or "max"."""
+
+
 def physical_memory() -> int:
-    """The machine's memory in bytes, 8 GiB where it cannot be asked."""
+    """The memory that this process may have in bytes; 8 GiB where it cannot be asked.
+
+    It is the machine's, or less where a container or a limit of the process (``ulimit -v``) says so.
+    """
+    return min(_machine_memory(), _container_memory(_CONTAINER), _process_memory())
+
+
+def _machine_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 8 << 30
+
+
+@cache
+def _container_memory(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except (ValueError, OSError):
+        return sys.maxsize
+
+
+def _process_memory() -> int:
+    try:
+        import resource  # which Windows lacks
+    except ImportError:
+        return sys.maxsize
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def memory_limit() -> int:
@@ -46,6 +80,24 @@ def limited(limit: int | None) -> Iterator[None]:
         yield
     finally:
         _LIMIT.reset(token)
+
+
+def check_written(rows: int, columns: int) -> None:
+    """Refuse to write out a matrix of more than DENSE_LIMIT entries."""
+    if rows * columns > DENSE_LIMIT:
+        raise TooLargeError(
+            f"{count_text(rows)} queries over {count_text(columns)} cells are too many to write out: at most "
+            f"{count_text(DENSE_LIMIT)} entries fit; declare bins or a coarser domain"
+        )
+
+
+def check_answers(count: int) -> None:
+    """Refuse a vector of more answers than memory holds."""
+    if 8 * count > memory_limit():
+        raise TooLargeError(
+            f"a product has {count_text(count)} answers; about {count_text(memory_limit() // 8)} fit: ask for fewer "
+            "values or ranges, or declare bins or a coarser domain"
+        )
 
 
 def on_disk(size: int, limit: int) -> bool:

@@ -104,7 +104,7 @@ def bound_of(workload: Encoded, asked: Sequence[Asked]) -> float:
     terms = tuple(term for one in asked if one.counts for term in one.terms())
     gram = Gram(workload.sizes, terms).on(workload.axes)
     bound = svd_bound(gram) or 0.0
-    if len(terms) == 1 and max(gram.sizes) <= _LARGEST:  # attribute by attribute
+    if len(terms) == 1 and max(gram.sizes, default=1) <= _LARGEST:  # attribute by attribute
         (term,) = gram.terms
         bounds = [opt0_gaussian(gram.at(term, axis)).bound or 0.0 for axis in range(len(gram.sizes))]
         return max(bound, term.coefficient * prod(bounds))

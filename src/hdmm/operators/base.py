@@ -11,7 +11,7 @@ from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.strategy import Strategy, loss
 from hdmm.workload import Encoded
 
-__all__ = ["Operator", "Proposal", "Solution", "loss"]
+__all__ = ["Aside", "Operator", "Proposal", "Solution", "loss"]
 
 
 @final
@@ -36,6 +36,14 @@ class Proposal:
     bound: float | None = None
 
 
+@final
+@dataclass(frozen=True)
+class Aside:
+    """An operator stands aside: the reason why it has no strategy for a workload."""
+
+    reason: str
+
+
 class Operator(ABC):
     """A way of choosing what to measure for a workload. It never sees data."""
 
@@ -49,5 +57,5 @@ class Operator(ABC):
         return False
 
     @abstractmethod
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """A strategy under noise of that norm (1: Laplace, 2: Gaussian); None where the operator does not apply."""
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """A strategy under noise of that norm (1: Laplace, 2: Gaussian), or why the operator does not apply."""

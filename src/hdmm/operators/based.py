@@ -18,7 +18,7 @@ from hdmm.matrix import Array, Identity, Matrix, Norm
 from hdmm.matrix.factors import DenseGram
 from hdmm.matrix.subsets import Subsets
 from hdmm.operators.alike import alike
-from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.convex import convex
 from hdmm.operators.demand import LARGEST, MOST, Demand
 from hdmm.operators.descent import DEFAULT, Effort
@@ -41,6 +41,8 @@ _LEAST = 1e-18
 _RATIO = 16
 """Cells of an attribute for each extra query."""
 _ITERATIONS = 200
+_WEAKEST = 1e-4
+"""The least ratio of a base's singular values: what it tells of a weaker direction would be rounded away."""
 
 
 @final
@@ -53,14 +55,16 @@ class MarginalPlus(Operator):
     def random(self, norm: Norm) -> bool:
         return norm == 1 and self.restarts is None
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """The best bases and weights found; None where the identity is the best base, or for too many attributes."""
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """The best bases and weights found, unless the identity is the best base, or there are too many attributes."""
         gram = workload.compact.gram()
         if sum(2.0 ** len(term.factors) for term in gram.terms) > MOST or len(gram.sizes) > 62:
-            return None
+            return Aside("the products have too many attributes for all their marginals to be weighed")
         bases = _Bases(gram.subsets, norm, effort)
-        if not bases.searched or np.prod([float(gram.sizes[axis]) for axis in bases.subsets.axes]) > LARGEST:
-            return None
+        if not bases.searched:
+            return Aside("no attribute needs more than counts of its cells; Marginal weighs these")
+        if np.prod([float(gram.sizes[axis]) for axis in bases.subsets.axes]) > LARGEST:
+            return Aside("the attributes have too many cells together for floating point")
         with one_thread():
             bases.run()
         restarts = effort.restarts if self.restarts is None else self.restarts
@@ -163,10 +167,10 @@ class _Bases:
         if isinstance(matrix, Identity):
             return self._identity(i)
         A = matrix.dense()
-        try:
-            inverse = np.linalg.inv(A.T @ A)
-        except np.linalg.LinAlgError:
+        values = np.linalg.svd(A, compute_uv=False)
+        if len(values) < A.shape[1] or values[-1] < _WEAKEST * values[0]:
             return None
+        inverse = np.linalg.inv(A.T @ A)
         kappa = float(inverse.sum())
         f = inverse.sum(axis=1) / np.sqrt(kappa)
         both = []

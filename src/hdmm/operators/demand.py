@@ -98,17 +98,17 @@ class Demand:
 
 
 def demand_of(workload: Encoded, axes: Sequence[int]) -> Demand | None:
-    """What the workload asks of the residuals on the given axes, which are all that it touches but those of size 1."""
+    """What the workload asks of the residuals on its axes; None for too many residuals or cells."""
     places = {axis: place for place, axis in enumerate(axes)}
-    touched = {tuple(axis for axis in product.axes if axis in places) for product in workload.products}
+    products = workload.sought.products
+    touched = {product.axes for product in products}
     cells = {own: prod(float(workload.sizes[axis]) for axis in own) for own in touched}
     if sum(2.0 ** len(own) for own in touched) > MOST or max(cells.values()) > LARGEST:
         return None
     asked: dict[tuple[int, ...], Array] = {own: np.zeros(1 << len(own)) for own in touched}
     pairs: dict[Factor, Array] = {}
-    for product in workload.products:
-        own = tuple(axis for axis in product.axes if axis in places)
-        asked[own] += float(product.weight) ** 2 * _asked(product, own, pairs)
+    for product in products:
+        asked[product.axes] += float(product.weight) ** 2 * _asked(product, pairs)
     total = sum(cells[own] * float(np.clip(errors, 0, None).sum()) for own, errors in asked.items())
     dtype = np.int64 if len(axes) < 63 else object
     sets = [_subsets([places[axis] for axis in own], dtype) for own in asked]
@@ -118,16 +118,16 @@ def demand_of(workload: Encoded, axes: Sequence[int]) -> Demand | None:
     return Demand(tuple(float(workload.sizes[axis]) for axis in axes), distinct, errors)
 
 
-def _asked(product: EncodedProduct, own: Sequence[int], pairs: dict[Factor, Array]) -> Array:
+def _asked(product: EncodedProduct, pairs: dict[Factor, Array]) -> Array:
     """tr(P_b·V)/n for the projection P_b on each residual b, the last axis being the most significant bit of b."""
-    total = np.zeros(1 << len(own))
+    total = np.zeros(1 << len(product.axes))
     for term in product.terms:
         errors = np.array([term.coefficient])
-        for axis, factor in term.factors.items():
+        for factor in term.factors.values():
             if factor not in pairs:
                 even = factor.total() / factor.size
                 pairs[factor] = np.array([[even], [factor.trace() - even]]) / factor.size
-            errors = (pairs[factor] * errors).reshape(-1) if axis in own else pairs[factor][0] * errors
+            errors = (pairs[factor] * errors).reshape(-1)
         total += errors
     return total
 

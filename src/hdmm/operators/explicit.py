@@ -11,12 +11,13 @@ from typing import final
 
 from hdmm.matrix import Norm
 from hdmm.matrix.factors import DenseGram
-from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.kron import Kron
 from hdmm.operators.laplace import opt0_laplace
 from hdmm.strategy import Block, ExplicitStrategy
+from hdmm.texttable import count_text
 from hdmm.workload import Encoded
 
 _FEWER = 5
@@ -35,13 +36,14 @@ class Explicit(Operator):
     def random(self, norm: Norm) -> bool:
         return norm == 1
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """The best strategy found; None for workloads on several attributes with many cells together."""
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """The best strategy found, for workloads on one attribute, or on several with few cells together."""
         axes = workload.axes
         if len(axes) < 2:
             return Kron(p=self.p).propose(workload, norm, effort)
-        if prod(workload.sizes[axis] for axis in axes) > CELLS:
-            return None
+        cells = prod(workload.sizes[axis] for axis in axes)
+        if cells > CELLS:
+            return Aside(f"{count_text(cells)} cells of {len(axes)} attributes together; at most {CELLS} are searched")
         gram = DenseGram(workload.compact.gram().on(axes).dense())
         if norm == 2:
             solution = opt0_gaussian(gram, effort=effort)

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 from hdmm.errors import TooLargeError
-from hdmm.matrix import Array, Dense, Factor, Identity, Matrix, Select, Stack, Total
+from hdmm.matrix import DENSE_LIMIT, Array, Dense, Factor, Identity, Matrix, Select, Stack, Total
 from hdmm.matrix.factors import AllRangeGram, DenseGram, PrefixGram, RowsGram, SelectedGram, SumGram, two_eigenvalues
 from hdmm.operators.alike import alike, among, spread
 from hdmm.operators.base import Solution
@@ -77,18 +77,20 @@ def _symmetric(n: int, rest: float, constant: float) -> Solution:
     """The optimum for αI + β11ᵀ, from its eigenvalues: X has the same form, and meets the SVD bound."""
     total = (n - 1) * sqrt(max(rest, 0.0)) + sqrt(max(constant, 0.0))
     error = total**2 / n
-    rounding = 1 - 8 * float(np.finfo(float).eps)
+    bound = error * (1 - 8 * float(np.finfo(float).eps))
     if n == 1 or rest == constant or not total:
-        return Solution(Identity(n), error, error * rounding)
+        return Solution(Identity(n), error, bound)
     x, y = (n * sqrt(max(value, 0.0)) / total for value in (rest, constant))
     matrix: Matrix
     if not x:
         matrix = Total(n)
     elif x <= 1:
         matrix = Stack([Identity(n), Total(n)], [sqrt(x), sqrt(1 - x)])
+    elif n * n > DENSE_LIMIT:  # too many to be written out: nothing better is known than to count them
+        matrix, error = Identity(n), (n - 1) * rest + constant
     else:
         matrix = Dense(sqrt(x) * np.eye(n) + (sqrt(y) - sqrt(x)) / n)
-    return Solution(matrix, error, error * rounding)
+    return Solution(matrix, error, bound)
 
 
 def _ordered(gram: AllRangeGram | PrefixGram, weights: Array, bound: float) -> Solution:

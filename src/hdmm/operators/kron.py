@@ -14,10 +14,10 @@ from typing import final
 import numpy as np
 
 from hdmm.errors import TooLargeError
-from hdmm.matrix import Array, Factor, Identity, Matrix, Norm
-from hdmm.matrix.factors import two_eigenvalues
+from hdmm.matrix import DENSE_LIMIT, Array, Factor, Identity, Matrix, Norm
+from hdmm.matrix.factors import RowsGram, SelectedGram, SumGram, two_eigenvalues
 from hdmm.matrix.problem import Problem
-from hdmm.operators.base import Operator, Proposal, Solution
+from hdmm.operators.base import Aside, Operator, Proposal, Solution
 from hdmm.operators.descent import DEFAULT, Effort, descend
 from hdmm.operators.even import Even
 from hdmm.operators.gaussian import opt0_gaussian
@@ -56,11 +56,11 @@ class Kron(Operator):
     def random(self, norm: Norm) -> bool:
         return self.restarts is None
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """The best Kronecker product found; None for a workload of totals only."""
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """The best Kronecker product found, unless only totals are asked for."""
         axes = workload.axes
         if not axes:
-            return None
+            return Aside("only totals are asked for: there is nothing to optimise")
         cells = prod(workload.sizes[axis] for axis in axes)
         if cells > _MOST:
             raise TooLargeError(
@@ -192,12 +192,46 @@ def _opt0(
     gram: Factor, norm: Norm, effort: Effort, p: int | None, before: Matrix, iterations: int, *, alone: bool = False
 ) -> Solution:
     """The best strategy for one attribute, from the one before; more is tried for an attribute that is alone."""
+    if isinstance(gram, RowsGram) and not _roundable(gram):
+        return _counts(gram)
     if norm == 2:
-        return opt0_gaussian(gram, effort=effort)
+        solution = opt0_gaussian(gram, effort=effort)
+        return solution if _measurable(solution.matrix) else replace(_counts(gram), bound=solution.bound)
+    if not _roundable(gram):
+        return _counts(gram)
     if p is None and not alone and two_eigenvalues(gram) is None:
         p = max(1, gram.size // _RATIO)
     warm = None if isinstance(before, Identity) else before
-    return opt0_laplace(gram, p, effort=effort, start=warm, iterations=iterations)
+    solution = opt0_laplace(gram, p, effort=effort, start=warm, iterations=iterations)
+    return solution if _measurable(solution.matrix) else _counts(gram)
+
+
+def _measurable(matrix: Matrix) -> bool:
+    """Whether a strategy can be rounded to integers, for which it is written out."""
+    return matrix.dtype.kind == "i" or matrix.shape[0] * matrix.shape[1] <= DENSE_LIMIT
+
+
+def _counts(gram: Factor) -> Solution:
+    """Every cell by itself: what is left for an attribute of too many cells."""
+    return Solution(Identity(gram.size), gram.trace())
+
+
+def _roundable(gram: Factor) -> bool:
+    """Whether an optimised strategy can be, before it is searched for."""
+    return gram.size**2 <= DENSE_LIMIT or _least_queries(gram) * gram.size <= DENSE_LIMIT
+
+
+def _least_queries(gram: Factor) -> int:
+    """How many queries an optimised strategy has at least: one for each cell that the workload tells apart."""
+    match gram:
+        case SumGram(terms=((_, only),)):
+            return _least_queries(only)
+        case SelectedGram():
+            return len(gram.columns)
+        case RowsGram():  # cells that are alike share a column
+            mixed = (np.cos(np.arange(len(gram.rows)))[:, None] * gram.rows).sum(axis=0)  # equal where columns are
+            return len(np.unique(mixed))
+    return 1 if two_eigenvalues(gram) is not None else gram.size
 
 
 def _joint(

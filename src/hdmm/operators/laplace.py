@@ -1,8 +1,8 @@
 """OPT_0 for Laplace noise: the best strategy found for one attribute (paper, section 4.3; MATH §4).
 
 A p-Identity strategy by descent, or one number where V is built of Identity and Total only. V enters only through its
-products with the p extra queries, so that structured Grams stay implicit. Small workloads of low rank may get signed
-queries instead. Cells that no query counts are left out, and cells in another order are put back into their own.
+products with the p extra queries, so that structured Grams stay implicit. Small workloads may get signed queries
+instead. Cells that no query counts are left out, and cells in another order are put back into their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hdmm.operators.alike import alike, among, spread
 from hdmm.operators.base import Solution
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.extra import improved, search
-from hdmm.operators.signed import polish
+from hdmm.operators.signed import low_rank, polish
 from hdmm.strategy.inverse import error
 
 _RATIO = 16
@@ -30,8 +30,10 @@ _LESS = 1 - 1e-7
 """Extra queries must reduce the error of Identity to this ratio at least."""
 _WRITTEN = 1 << 10
 """The most cells of a Gram that is searched for cells that are alike."""
-_POLISHED, _LOW_RANK, _WORTH = 256, 0.8, 0.999
-"""Signed queries are tried up to so many cells and so low a rank, and kept where the error falls below this ratio."""
+_POLISHED = 256
+"""Signed queries are tried up to so many cells where the rank is low, which is where they gain most."""
+_POLISHED_FULL = 32
+"""The same where the rank is full: beyond, they take longer than all the rest and gain little."""
 
 
 def opt0_laplace(
@@ -80,10 +82,10 @@ def opt0_laplace(
         case Dense():
             solutions += polish(gram.dense(), begin.array, effort, iterations)
         case None:
-            if p is None and effort.restarts and _low_rank(gram) and not effort.over:
+            if p is None and effort.restarts and _signed(gram) and not effort.over:
                 plain = _best(solutions)
                 signed = polish(gram.dense(), plain.matrix.dense(), effort, iterations)
-                solutions += [one for one in signed if one.error < _WORTH * plain.error]
+                solutions += [one for one in signed if one.error < _LESS * plain.error]
         case theta:
             solutions += _solution(gram, theta) + _solution(gram, improved(gram, theta, effort, iterations))
     return _best(solutions)
@@ -112,9 +114,10 @@ def _over_kinds(begin: Array | Dense | None, first: Array) -> Array | Dense | No
     return queries[count:] / weights if len(queries) > count else None
 
 
-def _low_rank(gram: Factor) -> bool:
+def _signed(gram: Factor) -> bool:
+    """Whether signed queries are tried."""
     n = gram.size
-    return n <= _POLISHED and bool(np.linalg.matrix_rank(gram.dense(), hermitian=True) <= _LOW_RANK * n)
+    return n <= _POLISHED_FULL or (n <= _POLISHED and low_rank(gram.dense()))
 
 
 def _best(solutions: list[Solution]) -> Solution:
@@ -144,7 +147,12 @@ def _two_values(gram: Factor) -> tuple[float, float] | None:
     alpha = trace / n - beta
     probe = np.cos(np.arange(n) ** 2.0)
     rest = gram.apply(probe) - alpha * probe - beta * probe.sum()
-    return (alpha, beta) if abs(rest).max() <= 1e-12 * (abs(alpha) + n * abs(beta)) else None
+    return (alpha, beta) if abs(rest).max() <= _rounding(n) * (abs(alpha) + n * abs(beta)) else None
+
+
+def _rounding(n: int) -> float:
+    """What rounding may do to a sum of n numbers, relatively; products of a millionth of the weight are still seen."""
+    return max(1e-14, n * float(np.finfo(float).eps))
 
 
 def _even(n: int, alpha: float, beta: float) -> list[Solution]:
@@ -154,7 +162,7 @@ def _even(n: int, alpha: float, beta: float) -> list[Solution]:
     a(1 + nt²)² = b(nt − 1).
     """
     a, b = (n - 1) * max(alpha, 0.0), max(alpha + n * beta, 0.0)
-    if a <= 1e-12 * b:
+    if a <= _rounding(n) * b:
         return [Solution(Total(n), b / n)]
     roots = np.roots([a * n**2, 0, 2 * a * n, -b * n, a + b])
     weights = [float(t.real) for t in roots if t.real > 0 and abs(t.imag) <= 1e-9 * abs(t)]
@@ -168,6 +176,8 @@ def _counted(gram: Factor, cells: Array) -> tuple[Factor, Array]:
             return gram.inner, gram.columns
         case DenseGram():
             return DenseGram(gram.array[np.ix_(cells, cells)]), cells
+        case RowsGram():
+            return RowsGram(gram.rows[:, cells]), cells
     return _Part(gram, cells), cells
 
 

@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Identity, Matrix, Norm
-from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.convex import convex
 from hdmm.operators.demand import demand_of
 from hdmm.operators.descent import DEFAULT, Effort
@@ -36,12 +36,12 @@ class Marginal(Operator):
     def random(self, norm: Norm) -> bool:
         return norm == 1 and self.restarts is None
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """The best weights found; None where the products have too many attributes for a table of their subsets."""
-        axes = [axis for axis in workload.axes if workload.sizes[axis] > 1]
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """The best weights found, unless the products have too many attributes for a table of their subsets."""
+        axes = workload.axes
         demand = demand_of(workload, axes)
         if demand is None:
-            return None
+            return Aside("the products have too many attributes, or cells, for all their marginals to be weighed")
         restarts = effort.restarts if self.restarts is None else self.restarts
         found = convex(demand, effort) if norm == 2 else search(demand, effort, restarts)
         return Proposal(strategy(workload, axes, found, norm, {}))
@@ -72,17 +72,9 @@ def _needed(found: Weighted, norm: Norm) -> list[tuple[int, float]]:
 def _blocks(
     workload: Encoded, axes: Sequence[int], chosen: Sequence[tuple[int, float]], bases: Mapping[int, Matrix]
 ) -> Iterator[Block]:
-    """The marginals as blocks, small ones first. Attributes of size 1 are in one block that a product needs."""
+    """The marginals as blocks, small ones first."""
     weights = {tuple(axis for place, axis in enumerate(axes) if one >> place & 1): weight for one, weight in chosen}
-    sets = sorted(weights, key=lambda own: (len(own), own))
-    single: dict[tuple[int, ...], set[int]] = {own: set() for own in sets}
-    for product in workload.products:
-        ones = {axis for axis in product.axes if workload.sizes[axis] == 1}
-        if ones:
-            rest = set(product.axes) - ones
-            single[next(own for own in sets if rest <= set(own))] |= ones
     most = max(weights.values())
-    for own in sets:
-        joined = tuple(sorted({*own, *single[own]}))
-        factors = tuple(bases[axis] if axis in bases else Identity(workload.sizes[axis]) for axis in joined)
-        yield Block(joined, factors, dyadic(weights[own] / most))
+    for own in sorted(weights, key=lambda own: (len(own), own)):
+        factors = tuple(bases[axis] if axis in bases else Identity(workload.sizes[axis]) for axis in own)
+        yield Block(own, factors, dyadic(weights[own] / most))

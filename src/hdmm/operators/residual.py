@@ -19,9 +19,10 @@ import numpy as np
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Dense, Gram, Matrix, Norm, Spiked
 from hdmm.matrix.factors import DenseGram
+from hdmm.matrix.rank import pseudo_inverse
 from hdmm.matrix.subsets import Axes
 from hdmm.operators.alike import alike, among, spread
-from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.descent import DEFAULT, Effort, least
 from hdmm.operators.gaussian import opt0_gaussian
 from hdmm.operators.threads import one_thread
@@ -35,6 +36,8 @@ _LARGEST = 4096
 """The most cells of an attribute, unless its workloads are built from Identity and Total only."""
 _ROUNDS, _ENOUGH = 20, 1e-6
 """A round that improves the loss by less than this ratio is the last."""
+_WEAKEST = 1e-9
+"""The least eigenvalue, relative to the largest, that is measured: the root of a smaller one would be rounded away."""
 _LIGHT, _HEAVY = log(1e-6), log(1e6)
 """λ between these, relative to the weight of V̂."""
 
@@ -44,17 +47,18 @@ _LIGHT, _HEAVY = log(1e-6), log(1e6)
 class Residual(Operator):
     """Measure residuals: for each set of attributes what the smaller sets do not tell. For Gaussian noise."""
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """The best residuals found; None under Laplace noise, or where products have too many attributes."""
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """The best residuals found, under Gaussian noise, unless products have too many attributes."""
         if norm == 1:
-            return None
+            return Aside("it is for Gaussian noise")
         gram = workload.compact.gram()
-        if max(len(term.factors) for term in gram.terms) > _WIDEST:
-            return None
+        widest = max(len(term.factors) for term in gram.terms)
+        if widest > _WIDEST:
+            return Aside(f"a product has {widest} attributes; at most {_WIDEST} have few enough residuals")
         try:
             search = Search(gram)
-        except TooLargeError:
-            return None
+        except TooLargeError as error:
+            return Aside(str(error))
         with one_thread():
             search.run(effort)
         return Proposal(search.strategy(workload.sizes))
@@ -178,15 +182,14 @@ class Search:
             return self._bases[i]
         A = opt0_gaussian(DenseGram(among(gram, first))).matrix.dense()
         A = A / np.sqrt((A**2).sum(axis=0))
-        inverse = np.linalg.pinv(A.T @ A, hermitian=True)
-        even = inverse.sum(axis=1)
-        t = 1 / even.sum()
-        even = t * even
+        total = pseudo_inverse(A).sum(axis=0)  # how the total is read from A's answers
+        t = 1 / float(total @ total)
         values, vectors = np.linalg.eigh((A.T @ A - t) / (1 - t))
-        kept = values > 1e-12 * values[-1]
+        kept = values > _WEAKEST * values[-1]
+        kept[0] = False  # f, which the rest does not see
         B = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
         B = B / sqrt((B**2).sum(axis=0).max())
-        G = np.linalg.pinv(np.vstack([B, np.ones(len(first))]))
+        G = pseudo_inverse(np.vstack([B, np.ones(len(first))]))
         both = []
         for entries in self._problem.written(i):
             V = entries[np.ix_(first, first)]

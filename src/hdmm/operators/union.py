@@ -21,7 +21,7 @@ from hdmm.errors import WorkloadError, nearest
 from hdmm.matrix import Factor, Gram, Matrix, Norm
 from hdmm.matrix.gram import Term
 from hdmm.matrix.problem import Problem
-from hdmm.operators.base import Operator, Proposal, loss
+from hdmm.operators.base import Aside, Operator, Proposal, loss
 from hdmm.operators.descent import DEFAULT, Effort
 from hdmm.operators.kron import Solved, solve
 from hdmm.operators.weights import dyadic
@@ -49,20 +49,20 @@ class Union(Operator):
     def random(self, norm: Norm) -> bool:
         return self.restarts is None
 
-    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | None:
-        """The best grouping found; None for a workload of one product, which OPT_⊗ answers best."""
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """The best grouping found, unless there is one product only, which OPT_⊗ answers best."""
         split = _Split(workload, norm, effort, self.p, self.restarts)
         if self.groups is not None:
             return Proposal(split.strategy(_named(workload, self.groups)))
         if len(workload.compact.products) < 2:
-            return None
-        partitions = [_single(workload), _single(workload.compact), _by_axes(workload.compact)]
+            return Aside("there is only one product, or several that are one together; Kron answers it best")
+        partitions = [_single(workload.sought), _single(workload.compact), _by_axes(workload.compact)]
         best: Sequence[Group] = min(partitions, key=split.loss)
         best = split.merged(_by_axes(workload.compact), best)
         tried = [best]
         if best is not partitions[0] and split.loss(partitions[0]) < _NEAR * split.loss(best):
             tried.append(partitions[0])  # with shared factors, least squares over all blocks may still make it the best
-        roughly = [(loss(split.strategy(partition, quick=True), workload, norm), partition) for partition in tried]
+        roughly = [(split.error(split.strategy(partition, quick=True)), partition) for partition in tried]
         return Proposal(split.strategy(min(roughly, key=lambda one: one[0])[1]))
 
 
@@ -112,7 +112,13 @@ class _Split:
         ]
         local: Strategy = UnionStrategy(self._workload.sizes, tuple(blocks))
         shared = _shared(self._workload, blocks)
-        return local if shared is None else min((local, shared), key=lambda s: loss(s, self._workload, self._norm))
+        return local if shared is None else min((local, shared), key=self.error)
+
+    def error(self, strategy: Strategy) -> float:
+        """The loss of a strategy; infinite where it does not answer every question."""
+        if not all(strategy.supports(product) for product in self._workload.products):
+            return inf
+        return loss(strategy, self._workload, self._norm)
 
     def _solved(self, group: Group, effort: Effort) -> Solved:
         key = (frozenset(group), effort.quick)
@@ -176,13 +182,14 @@ def _by_axes(workload: Encoded) -> list[Group]:
 
 
 def _named(workload: Encoded, groups: Sequence[Sequence[str]]) -> list[Group]:
-    """The user's groups, and every product that is in none of them by itself."""
-    products = {product.name: product for product in workload.products}
+    """The user's groups, and every product that is in none of them by itself; without those that count nobody."""
+    known = [product.name for product in workload.products]
     listed = [name for names in groups for name in names]
     for name in listed:
-        if name not in products:
-            raise WorkloadError(f"groups: product {name!r} is not in the workload{nearest(name, products)}")
+        if name not in known:
+            raise WorkloadError(f"groups: product {name!r} is not in the workload{nearest(name, known)}")
         if listed.count(name) > 1:
             raise WorkloadError(f"groups: product {name!r} is in two groups; list it once")
-    chosen = [tuple(products[name] for name in names) for names in groups if names]
-    return chosen + [(product,) for name, product in products.items() if name not in listed]
+    products = {product.name: product for product in workload.sought.products}
+    chosen = [tuple(products[name] for name in names if name in products) for names in groups]
+    return [group for group in chosen if group] + [(p,) for name, p in products.items() if name not in listed]

@@ -14,7 +14,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Norm
 from hdmm.operators.asked import Asked, bound_of, start
-from hdmm.operators.base import Operator, Proposal
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.descent import Effort
 from hdmm.operators.explicit import Explicit
 from hdmm.operators.kron import Kron
@@ -40,11 +40,14 @@ def least_worst(
     norm: Norm,
     effort: Effort,
     rounds: int = 1,
-) -> Proposal | None:
+) -> Proposal | Aside:
     """The strategy of an operator with the least worst ratio of a variance to its limit, and a bound on that ratio.
 
     More ``rounds`` improve what the operator finds for answers of equal weight.
     """
+    workload, limits = _counting(workload, limits)
+    if all(limit is None for limit in limits):
+        return operator.propose(workload, norm, effort)
     if norm == 2 and isinstance(operator, Residual):
         return worst_residuals(workload, limits, effort)
     if norm == 2 and isinstance(operator, Kron) and len(workload.products) == 1:
@@ -58,12 +61,17 @@ def least_worst(
     asked = start(workload, limits)
     best: tuple[float, Strategy] | None = None
     bound, idle = 0.0, 0
+    reason = ""
     for number in range(rounds):
         floor = _FLOOR if number else 0.0
         weighted = Encoded(workload.sizes, tuple(one.encoded(floor) for one in asked))
         proposal = operator.propose(weighted, norm, effort)
         effort = replace(effort, restarts=min(effort.restarts, 1))
-        if proposal is None or not all(proposal.strategy.supports(product) for product in workload.products):
+        if isinstance(proposal, Aside):
+            reason = proposal.reason
+            break
+        if not all(proposal.strategy.supports(product) for product in workload.products):
+            reason = "its strategy for weighted answers does not answer all of them"
             break
         tables = [_table(proposal.strategy, one, norm) for one in asked]
         value = max(float(table.max()) / one.limit for (_, table), one in zip(tables, asked, strict=True) if one.counts)
@@ -77,7 +85,16 @@ def least_worst(
         asked = [_moved(one, *table) for one, table in zip(asked, tables, strict=True)]
         total = sum(one.weight for one in asked if one.counts)
         asked = [one.scaled(1 / total) if one.counts else one for one in asked]
-    return None if best is None else Proposal(best[1], bound or None)
+    return Aside(reason) if best is None else Proposal(best[1], bound or None)
+
+
+def _counting(workload: Encoded, limits: Sequence[float | None]) -> tuple[Encoded, tuple[float | None, ...]]:
+    """The products that count somebody, with their limits; of multiples of the total, the total with the tightest."""
+    pairs = [(product, limit) for product, limit in zip(workload.products, limits, strict=True) if not product.empty]
+    if not pairs:
+        return workload.sought, (None,)
+    tightest = [None if limit is None else limit / float(abs(p.multiples).max()) ** 2 for p, limit in pairs]
+    return Encoded(workload.sizes, tuple(product.total for product, _ in pairs)), tuple(tightest)
 
 
 def _table(strategy: Strategy, asked: Asked, norm: Norm) -> tuple[Types | None, Array]:

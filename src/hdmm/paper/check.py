@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, final
 from hdmm import baselines, operators
 from hdmm.bounds import svd_bound
 from hdmm.matrix import Norm
-from hdmm.operators.base import Operator, loss
+from hdmm.operators.base import Aside, Operator, Proposal, loss
 from hdmm.paper import census, workloads
 from hdmm.paper.rounding import ROUNDING, Loss, best_loss, rounded
 from hdmm.privacy.budget import Budget
@@ -138,9 +138,9 @@ def check_strategies(kind: Literal["one-d", "multi-d"]) -> Iterator[Cell]:
                     continue
                 start = perf_counter()
                 proposal = operator.propose(encoded, norm)
-                if proposal is None:  # a workload of one product: one group is all there is
+                if isinstance(proposal, Aside):  # a workload of one product: one group is all there is
                     proposal = operators.Kron().propose(encoded, norm)
-                assert proposal is not None
+                assert isinstance(proposal, Proposal)
                 squared = loss(proposal.strategy, encoded, norm)
                 note = f"{perf_counter() - start:.1f} s"
                 if proposal.bound is not None:
@@ -165,7 +165,7 @@ def _beyond(
     note = "OPT_M+" if norm == 1 else "OPT_R"
     start = perf_counter()
     proposal = operator.propose(encoded, norm)
-    if proposal is None:
+    if isinstance(proposal, Aside):
         note += " is OPT_M here"
     else:
         squared = loss(proposal.strategy, encoded, norm)
@@ -188,7 +188,7 @@ def _rmse(encoded: Encoded, variance: float, squared: float) -> float:
 
 def _loss(operator: Operator, encoded: Encoded, norm: Norm) -> float:
     proposal = operator.propose(encoded, norm)
-    assert proposal is not None
+    assert isinstance(proposal, Proposal)
     return loss(proposal.strategy, encoded, norm)
 
 

@@ -11,7 +11,7 @@ from hdmm.errors import TooLargeError
 from hdmm.matrix import Norm
 from hdmm.operators.base import loss
 from hdmm.strategy import Strategy
-from hdmm.strategy.integer import round_strategy
+from hdmm.strategy.integer import Rounded, round_strategy
 from hdmm.workload import Encoded
 
 ROUNDING = 1e-4
@@ -49,5 +49,5 @@ def rounded(strategy: Strategy, encoded: Encoded, norm: Norm) -> float | None:
         found = round_strategy(strategy, encoded, norm)
     except TooLargeError:
         return None
-    assert found is not None
+    assert isinstance(found, Rounded)
     return loss(found.strategy, encoded, norm)

@@ -12,8 +12,8 @@ from hdmm.errors import BudgetError
 
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
-
-_LIMITS = {name: (Fraction(1, 10**100), most) for name, most in (("epsilon", 500), ("delta", 1), ("rho", 100_000))}
+LIMITS = {name: (Fraction(1, 10**100), most) for name, most in (("epsilon", 500), ("delta", 1), ("rho", 100_000))}
+"""The least and the largest amount of each kind."""
 _USUAL = {"epsilon": "0.5", "delta": "1e-6", "rho": "0.5"}
 
 
@@ -95,7 +95,7 @@ def _positive(name: str, given: str | int | Decimal | Fraction | None) -> Fracti
         exact = Fraction(text)
     if exact <= 0:
         raise BudgetError(f'{name}={str(given)!r}: expected a positive decimal; write for example {name}="0.5"')
-    least, most = _LIMITS[name]
+    least, most = LIMITS[name]
     if name == "delta" and exact >= most:
         raise BudgetError(f'delta={str(given)!r}: expected a decimal between 0 and 1; write for example delta="1e-6"')
     if not least <= exact <= most:

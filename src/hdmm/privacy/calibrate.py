@@ -59,11 +59,20 @@ def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget, change: 
 
 
 def unit_variance(kind: NoiseKind, budget: Budget, rows: int = 1) -> float:
-    """The least noise variance that any strategy of integer queries can have where so many rows change one count."""
+    """What a lower bound at unit noise is to be multiplied by, for any integer queries, where so many rows change.
+
+    Queries of integers change by at least 1 for each row, so that no block has noise of a scale s below that of one
+    count, s₀. With f(s) the variance of that noise, the error is at least the least f(s)/s² for s ≥ s₀, times that of
+    continuous noise. Discrete Laplace noise has f(s)/s² = ½/(s·sinh(1/2s))², which grows with s: it is least at s₀.
+    Rounded Gaussian noise has f(s) = Σ (2j + 1)·erfc((2j + 1)/(√8·s)), j ≥ 0, and f(s)/s² grows up to s = 0.4, as each
+    erfc(z)/s² does where z ≥ 0.85. From there on f(s) = s² + 1/12 + Σ (−1)ʲ·exp(−2π²j²s²)·(4s² + 1/π²j²), j ≥ 1, which
+    is above s² by 0.05 at least. So f(s)/s² is nowhere below what it is at s₀, or not below 1 if it is above 1 there.
+    """
     if kind == "laplace":
         assert budget.epsilon is not None
         return laplace_variance(rows / budget.epsilon)
-    return (rows * gaussian_sigma(budget)) ** 2
+    sigma = rows * gaussian_sigma(budget)
+    return min(sigma**2, rounded_variance(sigma))
 
 
 def rounded_variance(sigma: float) -> float:

@@ -75,10 +75,34 @@ def normal_margin(stderr: float, level: float = 0.95) -> float:
     return _quantile(1 - level) * stderr
 
 
+def rounded_margin(sigma: ArrayLike, level: float = 0.95) -> Floats:
+    """Return the least integer m such that Gaussian noise of this σ, rounded to integers, is within ±m so often.
+
+    It is within ±m where it was within m + ½ before it was rounded.
+
+    >>> float(rounded_margin(0.7)), float(rounded_margin(0.2))
+    (1.0, 0.0)
+    """
+    check_level(level)
+    return np.maximum(np.ceil(_quantile(1 - level) * np.asarray(sigma, np.float64) - 0.5), 0.0)
+
+
+def normal_cover(sigma: float, variance: float) -> float:
+    """Return the variance of a normal variable that covers Gaussian noise of this σ and variance, rounded to integers.
+
+    Where σ is small, rounded noise is nearly always zero and has a variance far below what its rare steps are worth in
+    a sum of few. With U uniform on ±½, the sum of noise and U has a density that falls from P(0), and is nearer to zero
+    than a normal variable whose density there is no higher.
+    """
+    zero = math.erf(0.5 / (math.sqrt(2) * sigma))
+    return max(variance, 1 / (2 * math.pi * zero**2))
+
+
 def worst_margin(stderr: ArrayLike, variance: float, level: float = 0.95) -> Floats:
     """Return the m such that every sum of discrete Laplace variables of at most this stderr is within ±m so often.
 
-    ``variance`` is the smallest variance of a variable.
+    ``variance`` is the smallest variance of a variable. Where it is so small that steps are coarse, Chebyshev's
+    inequality is better than the bound in the head of this file.
 
     >>> round(float(worst_margin(1.0, variance=1e9)), 2)
     2.13
@@ -87,8 +111,21 @@ def worst_margin(stderr: ArrayLike, variance: float, level: float = 0.95) -> Flo
     outside = 1 - level
     share = 1e-3 * outside  # lost to the uniform variables, which are subgaussian
     quantile = _WORST * max(-math.log(outside - share) / math.sqrt(2), _quantile(outside - share))
-    smooth = math.sqrt(math.log(2 / share) / (6 * variance))
-    return np.asarray(stderr, np.float64) * (quantile * math.sqrt(1 + 1 / (2 * variance)) + smooth)
+    known = chebyshev(level)
+    if variance * known**2 > 1:  # with less, steps alone are more than that
+        smooth = math.sqrt(math.log(2 / share) / (6 * variance))
+        known = min(known, quantile * math.sqrt(1 + 1 / (2 * variance)) + smooth)
+    return np.asarray(stderr, np.float64) * known
+
+
+def chebyshev(level: float) -> float:
+    """Return how many standard errors any error is within with this probability, whatever its law.
+
+    >>> round(chebyshev(0.95), 2)
+    4.47
+    """
+    check_level(level)
+    return 1 / math.sqrt(1 - level)
 
 
 def simultaneous(level: float, answers: int) -> float:

@@ -13,6 +13,9 @@ from hdmm.workload import EncodedProduct
 CELLS = 1 << 22
 """The most cells for which a vector of counts is fitted: a round passes over all of them a few times."""
 
+LEAST = 1e-3
+"""How precise a block may count beside the others, so that iterations settle."""
+
 
 class Estimate(Protocol):
     """Counts that are nowhere negative, from which products are answered."""

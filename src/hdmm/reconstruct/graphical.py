@@ -23,8 +23,8 @@ from hdmm.errors import FaultError, InputError, NotSupportedError, TooLargeError
 from hdmm.matrix import Array, Identity
 from hdmm.matrix.subsets import Axes
 from hdmm.matrix.workspace import memory_limit
-from hdmm.reconstruct.estimate import estimated_total
-from hdmm.strategy import Block, Noise, Strategy
+from hdmm.reconstruct.estimate import LEAST, estimated_total
+from hdmm.strategy import Block, Noise, Strategy, weighing
 from hdmm.texttable import bytes_text, count_text
 from hdmm.workload import EncodedProduct
 
@@ -52,7 +52,7 @@ class GraphicalModel:
         """The answers to any product, also of attributes that no measurement has together."""
         own = {axis: self.sizes[axis] for axis in product.axes}
         if not own:
-            return np.array([self.total])
+            return product.matrix({}).apply(np.array([self.total]))
         if prod(own.values()) > CELLS:
             raise TooLargeError(
                 f"product {product.name!r}: its table has {count_text(prod(own.values()))} cells; at most "
@@ -82,14 +82,16 @@ def graphical_model(
             "for a workload with the product 'total'"
         )
     total = max(unbiased, 1.0)  # a distribution times no records has no shape
+    weighed = weighing(strategy.blocks, noise, LEAST)
+    scale = max(1.0, *noise) / max(weighed)  # only how blocks are weighed against each other matters
     with double():
         from mbi import Domain, LinearMeasurement
         from mbi.estimation import MirrorDescent
 
         domain = Domain(tuple(range(len(strategy.sizes))), strategy.sizes)
         measured = [
-            LinearMeasurement(given.astype(float), block.axes, stddev=sqrt(variance), query=_Query(block))
-            for block, given, variance in zip(strategy.blocks, answers, noise, strict=True)
+            LinearMeasurement(given.astype(float), block.axes, stddev=sqrt(scale * variance), query=_Query(block))
+            for block, given, variance in zip(strategy.blocks, answers, weighed, strict=True)
             if block.axes  # the total is fixed already
         ]
         model = MirrorDescent().estimate(domain, measured, known_total=total, iters=rounds, tol=_TOLERANCE)

@@ -16,11 +16,11 @@ import numpy as np
 
 from hdmm.errors import NotSupportedError, TooLargeError
 from hdmm.matrix import Array
-from hdmm.reconstruct.estimate import CELLS, Estimate
+from hdmm.reconstruct.estimate import CELLS, LEAST, Estimate
 from hdmm.reconstruct.local import nonnegative_tables
 from hdmm.reconstruct.quadratic import least_nonnegative
 from hdmm.reconstruct.vector import Vector
-from hdmm.strategy import Block, Noise, Strategy
+from hdmm.strategy import Block, Noise, Strategy, weighing
 from hdmm.texttable import count_text
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -66,16 +66,17 @@ def nonnegative_counts(strategy: Strategy, answers: Sequence[Array], noise: Nois
     axes = _axes(strategy)
     sizes = tuple(strategy.sizes[axis] for axis in axes)
     parts = [_Part(block, axes, sizes) for block in strategy.blocks]
+    weighed = weighing(strategy.blocks, noise, LEAST)
 
     def hessian(x: Array) -> Array:
         table = x.reshape(sizes)
         found = np.zeros(sizes)
-        for part, variance in zip(parts, noise, strict=True):
+        for part, variance in zip(parts, weighed, strict=True):
             part.add(found, part.queries.apply(part.seen(table)) / variance)
         return found.reshape(-1)
 
     linear = np.zeros(sizes)
-    for part, variance, given in zip(parts, noise, answers, strict=True):
+    for part, variance, given in zip(parts, weighed, answers, strict=True):
         part.add(linear, given.astype(float) / variance)
     return NonnegativeCounts(Vector(axes, sizes, least_nonnegative(hessian, linear.reshape(-1))))
 

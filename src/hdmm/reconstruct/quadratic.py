@@ -15,7 +15,7 @@ import numpy as np
 from hdmm.errors import FaultError
 from hdmm.matrix import Array
 
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-10
 """How far the optimality conditions may be off, relative to the gradient at zero."""
 _ROUNDS = 50_000
 _REFRESH = 50

@@ -17,7 +17,7 @@ from hdmm.accuracy import FINE, ROUNDING
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array
 from hdmm.privacy.calibrate import Calibration
-from hdmm.privacy.intervals import cumulants, many_terms_margin, margin, normal_margin
+from hdmm.privacy.intervals import chebyshev, cumulants, many_terms_margin, margin, normal_cover, normal_margin
 from hdmm.strategy.base import Spread
 from hdmm.strategy.rows import Power
 
@@ -69,8 +69,14 @@ class Law:
         scales, variances = self.noise.scales, self.noise.variances
         parts = self._combined(s, t)
         if self.noise.kind == "gaussian":
-            coarse = max((float(one.largest()) for one in parts if scales[one.block] < FINE), default=0.0)
-            return normal_margin(sqrt(self._variance(s, t)), level) + coarse / 2
+            coarse = [one for one in parts if scales[one.block] < FINE]
+            if not coarse:
+                return normal_margin(sqrt(self._variance(s, t)), level)
+            covered = sum(
+                normal_cover(float(scales[one.block]), variances[one.block]) * float(one.power_sum(2)) for one in parts
+            )
+            steps = max(float(one.largest()) for one in coarse) / 2
+            return min(normal_margin(sqrt(covered), level) + steps, chebyshev(level) * sqrt(self._variance(s, t)))
         second, fourth, sixth = (
             sum(float(cumulants(variances[one.block])[place]) * float(one.power_sum(power)) for one in parts)
             for place, power in enumerate(_POWERS)

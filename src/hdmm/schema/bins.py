@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number_of
 from hdmm.schema.levels import Groups, read_levels
-from hdmm.schema.text import floors
+from hdmm.schema.text import DECIMAL, floors
 
 
 @final
@@ -106,10 +106,13 @@ class Bins(Domain):
 
 
 def _edge(edge: object) -> Decimal:
+    text = str(edge).strip()
     try:
-        number = Decimal(str(edge).strip())
+        number = Decimal(text)
     except InvalidOperation:
         raise SchemaError(f"edge {edge!r}: expected a decimal number") from None
+    if number.is_finite() and not DECIMAL.fullmatch(text.encode()):  # Python reads 1_000 and other scripts' digits
+        raise SchemaError(f"edge {edge!r}: expected a decimal number, such as 1000 or 0.5")
     if not number.is_finite():
         raise SchemaError(f"edge {edge!r}: expected a finite number; use other=True for values beyond the last edge")
     return number.normalize(EXACT) if number else Decimal(0)

@@ -1,8 +1,8 @@
 """Exact numbers from text, for whole columns at once.
 
-A decimal is ``[+-]digits[.digits][e[+-]ddd]`` with ASCII digits; an integer has neither point nor exponent. The common
-forms are parsed by vectorised integer arithmetic, the rest one by one with :class:`decimal.Decimal`; both are exact, so
-a value at the edge of a bin falls on the same side on every machine.
+What a decimal and an integer are is said by the regular expressions below, and in docs/data.md. The common forms are
+parsed by vectorised integer arithmetic, the rest one by one with :class:`decimal.Decimal`; both are exact, so that a
+value at the edge of a bin falls on the same side on every machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def floors(
     """
     count = len(texts)
     length = np.fromiter(map(len, texts), np.int64, count)
-    width = int(min(length.max(initial=1), _WIDTH))
+    width = min(int(length.max(initial=1)), _WIDTH)
     grid = np.array(texts, dtype=f"S{width}").reshape(count).view(np.uint8).reshape(count, width)
 
     signed = (grid[:, 0] == ord("-")) | (grid[:, 0] == ord("+"))

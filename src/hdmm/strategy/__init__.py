@@ -10,6 +10,7 @@ from hdmm.strategy.base import (
     types_of,
     unit_noise,
     variances,
+    weighing,
     worst_variance,
 )
 from hdmm.strategy.block import Block, sensitivity
@@ -45,5 +46,6 @@ __all__ = [
     "types_of",
     "unit_noise",
     "variances",
+    "weighing",
     "worst_variance",
 ]

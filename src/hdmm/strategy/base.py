@@ -22,6 +22,21 @@ Noise = Sequence[float]
 """The variance of the noise on each block's answers, one number per block."""
 
 
+def weighing(blocks: Sequence[Block], noise: Noise, least: float) -> tuple[float, ...]:
+    """The variances by which an estimator weighs blocks against each other, up to a common factor.
+
+    Noise is as the weights of the blocks say, v ∝ 1/θ², until a budget is so large that integer noise falls to nothing,
+    on some blocks long before it does on others. No block counts as more precise by this than ``least``, as a share of
+    the largest v·θ², so that what only the others tell is not lost to rounding. Any weights make an unbiased estimate;
+    its error is predicted from the noise itself.
+    """
+    squares = [float(block.weight) ** 2 for block in blocks]
+    relative = [variance * square for variance, square in zip(noise, squares, strict=True)]
+    largest = max(relative)
+    shares = [max(one / largest, least) for one in relative] if largest > 0 else [1.0] * len(relative)
+    return tuple(share / square for share, square in zip(shares, squares, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Coefficients(ABC):
     """How answers depend on the noise of one block, for every combination of row types.
@@ -168,6 +183,10 @@ class Strategy(ABC):
         """Whether the errors that are told are only upper bounds of those of the answers."""
         return False
 
+    def covering(self, noise: Noise) -> Noise:
+        """The variances with which errors are told: those of the noise, or larger ones where errors are bounds."""
+        return noise
+
     @abstractmethod
     def supports(self, product: EncodedProduct) -> bool:
         """Whether every query of the product can be answered from the blocks."""
@@ -190,7 +209,10 @@ class Strategy(ABC):
 
     @abstractmethod
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        """How the error of answers of these types, one for each axis of the product, depends on each block's noise."""
+        """How the error of answers of these types, one for each axis of the product, depends on each block's noise.
+
+        Of a product without axes, the one count that its queries are multiples of.
+        """
 
     @abstractmethod
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Any:
@@ -226,15 +248,18 @@ def variances(strategy: Strategy, product: EncodedProduct, noise: Noise, types: 
 
 def worst_variance(strategy: Strategy, product: EncodedProduct, noise: Noise) -> float:
     """The largest variance of an answer to a product."""
-    tables = _variances(strategy, product, noise, types_of(strategy, product))
-    return max(float(table.max()) for table in tables)
+    if product.empty:
+        return 0.0
+    tables = _variances(strategy, product.total, noise, types_of(strategy, product))
+    return float(abs(product.multiples).max()) ** 2 * max(float(table.max()) for table in tables)
 
 
 def _variances(strategy: Strategy, product: EncodedProduct, noise: Noise, types: Types) -> Iterator[Array]:
+    told = strategy.covering(noise)
     for piece in in_pieces(strategy, product, types):
         total = np.zeros(tuple(len(one) for one in piece))
         for block in strategy.coefficients(product, piece, noise):
-            total += noise[block.block] * block.power_sum(2)
+            total += told[block.block] * block.power_sum(2)
         yield total
 
 

@@ -21,9 +21,11 @@ class DirectStrategy(Strategy):
     """One block per product; an answer is the noisy answer itself."""
 
     def supports(self, product: EncodedProduct) -> bool:
-        return self._find(product) is not None
+        return product.empty or self._find(product) is not None
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
+        if not product.axes:
+            return 0.0 if product.empty else product.squares * noise[self._block(product)]
         return product.queries * noise[self._block(product)]
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
@@ -33,6 +35,8 @@ class DirectStrategy(Strategy):
         return RowTypes.single(product.factors[axis].shape[0])
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
+        if product.empty:
+            return
         one = np.ones([1] * (2 * len(types)))
         yield Spread(self._block(product), one, one, len(types))
 
@@ -40,6 +44,8 @@ class DirectStrategy(Strategy):
         return list(answers)
 
     def answer(self, product: EncodedProduct, state: list[Array]) -> Array:
+        if not product.axes:  # measured is the total, of which these are multiples
+            return product.multiples * (0.0 if product.empty else float(state[self._block(product)][0]))
         return state[self._block(product)].astype(float)
 
     @cached_property

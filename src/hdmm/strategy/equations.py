@@ -1,7 +1,7 @@
 """The equations that the answers of several blocks are together, in coordinates that their tables share.
 
-Every answer is divided by the standard deviation of its noise, and coordinates are scaled so that each weighs about the
-same in all equations: then iteration (LSMR) settles in few rounds.
+Every answer is divided by a standard deviation, that of its noise within the limits of :func:`weighing`, and
+coordinates are scaled so that each weighs about the same in all equations: then iteration (LSMR) settles in few rounds.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ import numpy as np
 
 from hdmm.errors import FaultError
 from hdmm.matrix import Array, Matrix
-from hdmm.strategy.base import Noise
+from hdmm.strategy.base import Noise, weighing
 from hdmm.strategy.block import Block
 from hdmm.strategy.coordinates import Coordinates
 
 NEGLIGIBLE = 1e-10
-"""Directions with less than this share of the largest eigenvalue are not measured."""
+"""Directions with less than this share of the largest eigenvalue, at equal noise, are not measured."""
+_LEAST = 1e-8
+"""How precise a block may count beside the others, at very large budgets: iteration and singular values bear that."""
+_FARTHEST = 1e-14
+"""The same whatever makes blocks differ, such as weights that are far apart. It costs next to nothing."""
 _TOLERANCE, _ROUNDS = 1e-12, 20_000
 
 
@@ -30,8 +34,13 @@ class Equations:
 
     def __init__(self, coordinates: Coordinates, blocks: Sequence[Block], noise: Noise) -> None:
         self._coordinates = coordinates
-        self._blocks = [(block, block.matrix, sqrt(variance)) for block, variance in zip(blocks, noise, strict=True)]
-        *ends, self._queries = np.cumsum([block.queries for block in blocks]).tolist()
+        variances = weighed(blocks, noise)
+        self._blocks = [(block, block.matrix, sqrt(v)) for block, v in zip(blocks, variances, strict=True)]
+        relative = [v / length for v, length in zip(variances, _block_lengths(blocks), strict=True)]
+        self._negligible = sqrt(NEGLIGIBLE * min(relative) / max(relative))
+        queries = [block.queries for block in blocks]
+        self._deviations = np.repeat(np.sqrt(variances), queries)
+        *ends, self._queries = np.cumsum(queries).tolist()
         self.ends: list[int] = ends
         """Where the answers of one block end and those of the next begin."""
 
@@ -47,31 +56,37 @@ class Equations:
         return self._scale * found
 
     def dual(self, axes: tuple[int, ...], query: Array) -> Array:
-        """How the answer to one query on a table depends on all answers over their standard deviations."""
+        """How the answer to one query on a table depends on all answers."""
         asked = np.zeros(self._coordinates.count)
         self._coordinates.add(asked, axes, query)
-        return _solved(self._apply_t, self._apply, self._scale * asked, self._queries)
+        found: Array = _solved(self._apply_t, self._apply, self._scale * asked, self._queries) / self._deviations
+        return found
 
     @cached_property
     def inverse(self) -> Array:
-        """What makes coordinates of answers over their standard deviations: the pseudo-inverse, written out."""
-        system, values, vectors = self._directions()
-        told = values > NEGLIGIBLE * values[-1]
-        vectors = vectors[:, told]
-        inverse: Array = self._scale[:, None] * ((vectors / values[told]) @ (vectors.T @ system.T))
+        """What makes coordinates of answers: the pseudo-inverse, written out."""
+        left, values, right = self._directions()
+        told = values > self._negligible * values[0]
+        inverse: Array = self._scale[:, None] * ((right[told].T / values[told]) @ left[: self._queries, told].T)
+        inverse /= self._deviations
         return inverse
 
     def outside(self) -> Array:
         """Directions of unit length that no block tells, one in each column."""
-        _, values, vectors = self._directions()
-        found: Array = self._scale[:, None] * vectors[:, values <= NEGLIGIBLE * values[-1]]
+        _, values, right = self._directions()
+        found: Array = self._scale[:, None] * right[values <= self._negligible * values[0]].T
         found /= np.linalg.norm(found, axis=0)
         return found
 
     def _directions(self) -> tuple[Array, Array, Array]:
-        """The equations written out in scaled coordinates, how much they tell, and of which directions."""
+        """The singular vectors and values of the equations in scaled coordinates, one for every coordinate.
+
+        Not those of their Gram matrix: it would square how much more one block tells than another.
+        """
         system = self._apply(np.eye(self._coordinates.count))
-        return system, *np.linalg.eigh(system.T @ system)
+        lacking = max(0, system.shape[1] - len(system))  # equations that say nothing, one for each missing value
+        left, values, right = np.linalg.svd(np.pad(system, ((0, lacking), (0, 0))), full_matrices=False)
+        return left[: self._queries], values, right
 
     def _apply(self, x: Array) -> Array:
         """The equations in scaled coordinates; x may have several columns."""
@@ -93,6 +108,19 @@ class Equations:
             factors = [_lengths(factor) for factor in block.factors]
             self._coordinates.spread(lengths, block.axes, factors, deviation**-2)
         return 1 / np.sqrt(np.where(lengths > 0, lengths, 1.0))
+
+
+def weighed(blocks: Sequence[Block], noise: Noise) -> list[float]:
+    """The variances by which blocks are weighed: those of the noise, up to a common factor, within limits."""
+    lengths = _block_lengths(blocks)
+    relative = [v / length for v, length in zip(weighing(blocks, noise, _LEAST), lengths, strict=True)]
+    least = _FARTHEST * max(relative)
+    return [max(one, least) * length for one, length in zip(relative, lengths, strict=True)]
+
+
+def _block_lengths(blocks: Sequence[Block]) -> list[float]:
+    """The largest squared length of a column of each block's queries: noise means little beside long ones."""
+    return [float(block.matrix.norm_power(2)) or 1.0 for block in blocks]
 
 
 def _lengths(factor: Matrix) -> tuple[float, float]:

@@ -14,13 +14,13 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Gram
+from hdmm.matrix.factors import DenseGram
 from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, written_rows, written_size, written_types
 from hdmm.strategy.block import Block
-from hdmm.strategy.inverse import inverse
+from hdmm.strategy.inverse import covers, inverse
 from hdmm.strategy.rows import RowTypes
 from hdmm.workload import EncodedProduct
 
-_ROUNDING = 1e-9
 _MOST = 1 << 12
 """The most cells: the inverse is written out."""
 
@@ -53,10 +53,10 @@ class ExplicitStrategy(Strategy):
         return inverse(self.block.factors[0]).dense()
 
     @cached_property
-    def _outside(self) -> Array | None:
-        """The projection on what the queries do not see; None where they see everything."""
-        outside = np.eye(len(self._inverse)) - self._inverse @ self.block.factors[0].dense()
-        return None if abs(outside).max() <= _ROUNDING else outside
+    def _projection(self) -> Array:
+        """The projection on what the queries see."""
+        projection: Array = self._inverse @ self.block.factors[0].dense()
+        return projection
 
     def _summed(self, product: EncodedProduct, array: Array) -> Array:
         """An array over the block's cells, added up over the attributes that the product does not touch."""
@@ -73,10 +73,8 @@ class ExplicitStrategy(Strategy):
     def supports(self, product: EncodedProduct) -> bool:
         if not set(product.axes) <= set(self.block.axes):
             return False
-        if self._outside is None:
-            return True
-        everything = self._squares(product, np.eye(len(self._inverse)))
-        return self._squares(product, self._outside) <= _ROUNDING * max(everything, 1.0)
+        asked = Gram(self.sizes, product.terms).on(self.block.axes)
+        return covers(self.block.factors[0], self._projection, lambda: DenseGram(asked.dense()))
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         return noise[0] * self._squares(product, self._inverse)

@@ -18,14 +18,15 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import FaultError, TooLargeError
-from hdmm.matrix import Array, Dense, Matrix, Norm
+from hdmm.errors import TooLargeError
+from hdmm.matrix import LARGEST, Array, Dense, Matrix, Norm
 from hdmm.strategy.base import Strategy, loss
 from hdmm.strategy.block import REACH, Block, largest_reach
 from hdmm.strategy.direct import DirectStrategy
 from hdmm.workload import Encoded
 
-_PRECISIONS = range(8, 21)
+_PRECISIONS = range(8, LARGEST.bit_length())
+"""Bits to try; with more, entries of nearly 1 would be larger than those of an integer matrix may be."""
 _COARSEST, _FINER = 3, 2
 _GROWTH = 2e-4
 """How much larger the total squared error may become: half of it in RMSE."""
@@ -53,39 +54,38 @@ class Rounded:
         return sqrt(1 + self.growth) - 1
 
 
-def integral(strategy: Strategy, workload: Encoded, norm: Norm) -> Strategy | None:
-    """The strategy with integer queries, as :func:`round_strategy` makes it, without what that cost."""
-    found = round_strategy(strategy, workload, norm)
-    return None if found is None else found.strategy
+def round_strategy(strategy: Strategy, workload: Encoded, norm: Norm) -> Rounded | str:
+    """The strategy with integer queries under noise of that norm, itself where they are integers already; or why not.
 
-
-def round_strategy(strategy: Strategy, workload: Encoded, norm: Norm) -> Rounded | None:
-    """The strategy with integer queries under noise of that norm; itself where they are integers already.
-
-    None for queries that are published as they are asked: those cannot be rounded.
+    Queries that are published as they are asked cannot be rounded.
     """
+    if not all(strategy.supports(product) for product in workload.products):
+        return "its strategy does not answer every question"
     factors = {id(factor): factor for block in strategy.blocks for factor in block.factors}
     fractional = {key: factor.dense() for key, factor in factors.items() if factor.dtype.kind != "i"}
     if not fractional:
         _check_reach(strategy)
         return Rounded(strategy, 0.0)
     if isinstance(strategy, DirectStrategy):
-        return None
+        return "the questions are not integer queries, which is all that can be measured as it is asked"
     before = loss(strategy, workload, norm)
     way = round_columns if norm == 1 else round_lengths
     queries = cache(lambda key, k: Dense(way(fractional[key], k)))
 
     def rounded(precisions: Mapping[int, int]) -> Rounded | None:
-        found = _replaced(strategy, {key: (queries(key, k), k) for key, k in precisions.items()})
+        try:
+            found = _replaced(strategy, {key: (queries(key, k), k) for key, k in precisions.items()})
+        except ValueError:  # so finely that an entry exceeds the largest one that a matrix may have
+            return None
         if found is None or not all(found.supports(product) for product in workload.products):
             return None
         return Rounded(found, loss(found, workload, norm) / before - 1)
 
     cells = max(entries.shape[1] for entries in fractional.values())
-    likely = ceil(log(_PER_CELL[norm] * cells / _GROWTH, 4))
+    likely = min(ceil(log(_PER_CELL[norm] * cells / _GROWTH, 4)), LARGEST.bit_length() - 1)
     least = _least(lambda k: rounded(dict.fromkeys(fractional, k)), likely)
     if least is None:
-        raise FaultError("the strategy cannot be rounded to integers; please report the spec")
+        return "its queries cannot be rounded to integers that still answer every question"
     common, best = least
     if largest_reach(best.strategy.blocks) <= REACH:
         return best

@@ -13,16 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from typing import Any, final
 
 import numpy as np
 
-from hdmm.matrix import Array, Gram
-from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, written_rows, written_size, written_types
+from hdmm.matrix import Array, Gram, Identity, Matrix
+from hdmm.strategy.base import (
+    Coefficients,
+    Noise,
+    Spread,
+    Strategy,
+    written_rows,
+    written_size,
+    written_types,
+)
 from hdmm.strategy.coordinates import WAYS, Coordinates
 from hdmm.strategy.direct import DirectStrategy
-from hdmm.strategy.equations import NEGLIGIBLE, Equations
+from hdmm.strategy.equations import NEGLIGIBLE, Equations, weighed
 from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.rows import RowTypes
 from hdmm.strategy.union import UnionStrategy
@@ -32,6 +39,8 @@ _WRITTEN, _ENTRIES = 1 << 10, 1 << 22
 """The most coordinates, and the most entries, of an inverse that is written out."""
 _LARGEST = 1 << 25
 """The most cells of all blocks for which answers from all blocks are the default."""
+_INVERTED = 1 << 24
+"""The most entries of a product's factor that is inverted so that its own answers agree with each other."""
 
 
 def joined(strategy: Strategy) -> Strategy:
@@ -39,11 +48,18 @@ def joined(strategy: Strategy) -> Strategy:
     if not isinstance(strategy, (UnionStrategy, DirectStrategy)):
         return strategy
     if len(strategy.blocks) == 1 and strategy.blocks[0].condition is None:
+        if isinstance(strategy, DirectStrategy) and not all(map(_inverted, strategy.blocks[0].factors)):
+            return strategy
         return KronStrategy(strategy.sizes, strategy.blocks)
     large = sum(block.cells + block.queries for block in strategy.blocks) > _LARGEST
     if large or any(len(block.axes) > WAYS or block.joint for block in strategy.blocks):
         return strategy
     return JointStrategy(strategy.sizes, strategy.blocks, strategy)
+
+
+def _inverted(factor: Matrix) -> bool:
+    """Whether the pseudo-inverse of a factor is at hand: of larger ones, answers are published as measured."""
+    return isinstance(factor, Identity) or factor.shape[0] * factor.shape[1] <= _INVERTED
 
 
 @final
@@ -93,8 +109,22 @@ class JointStrategy(Strategy):
         It is not solved for: a sum over all answers would take as many solves.
         """
         if not self._written:
-            return self._one(product).squared_error(product, noise)
-        return self._squares(product, self._equations(noise).inverse)
+            return self._one(product).squared_error(product, self._weighed(noise))
+        deviations = np.repeat(np.sqrt(noise), [block.queries for block in self.blocks])
+        return self._squares(product, self._equations(noise).inverse * deviations)
+
+    def covering(self, noise: Noise) -> Noise:
+        """Where errors are bounds, no variance is less than the estimator weighs it: answers err no more than that."""
+        return self._weighed(noise) if self.bounded else noise
+
+    def _weighed(self, noise: Noise) -> Noise:
+        """The variances that blocks are weighed by: the noise's own, or more. Under them, no block alone does better.
+
+        So answers have no larger variance than from one block under these.
+        """
+        variances = weighed(self.blocks, noise)
+        scale = max(variance / one for variance, one in zip(noise, variances, strict=True))
+        return [max(variance, scale * one) for variance, one in zip(noise, variances, strict=True)]
 
     def _one(self, product: EncodedProduct) -> Strategy:
         """How a product is answered from one block: as the other strategy does it, or by that block's least squares."""
@@ -112,7 +142,7 @@ class JointStrategy(Strategy):
     @cached_property
     def _outside(self) -> Array:
         """Directions that no block tells, whatever the noise."""
-        return Equations(self._coordinates, self.blocks, [1.0] * len(self.blocks)).outside()
+        return Equations(self._coordinates, self.blocks, [0.0] * len(self.blocks)).outside()
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return self._one(product).row_types(product, axis) if self.bounded else written_types(product, axis)
@@ -133,8 +163,8 @@ class JointStrategy(Strategy):
             values = np.stack([equations.dual(product.axes, row) for row in rows])
         shape, d = tuple(len(one) for one in types), len(types)
         parts = np.split(values, equations.ends, axis=1)
-        for index, (part, variance) in enumerate(zip(parts, noise, strict=True)):
-            yield Spread(index, (part / sqrt(variance)).reshape(*shape, -1), np.ones([1] * (d + 1)), d)
+        for index, part in enumerate(parts):
+            yield Spread(index, part.reshape(*shape, -1), np.ones([1] * (d + 1)), d)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         """The coordinates that fit all answers best."""

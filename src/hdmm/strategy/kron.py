@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import final
 
@@ -14,13 +14,12 @@ from hdmm.matrix import Array, Factor, Identity, Kron, Matrix, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.factors import OnesGram
 from hdmm.matrix.gram import Term
+from hdmm.matrix.workspace import check_written
 from hdmm.strategy.base import Coefficients, Factored, Noise, Spread, Strategy, placed
 from hdmm.strategy.block import Block
-from hdmm.strategy.inverse import inverse
+from hdmm.strategy.inverse import covers, inverse
 from hdmm.strategy.rows import RowTypes, entry_types, product_types, row_types
 from hdmm.workload import EncodedProduct
-
-_ROUNDING = 1e-9
 
 
 @final
@@ -43,6 +42,15 @@ class KronStrategy(Strategy):
         return {axis: inverse(factor) for axis, factor in zip(self.block.axes, self.block.factors, strict=True)}
 
     @cached_property
+    def _projections(self) -> dict[int, Array]:
+        """A⁺A for each factor but the identity, written out."""
+        factors = zip(self.block.axes, self.block.factors, strict=True)
+        others = [(axis, factor) for axis, factor in factors if not isinstance(factor, Identity)]
+        for _, factor in others:
+            check_written(factor.shape[1], factor.shape[1])
+        return {axis: self._inverses[axis].apply(factor.dense().astype(float)) for axis, factor in others}
+
+    @cached_property
     def _total_types(self) -> dict[int, RowTypes]:
         """How the total over each attribute depends on measurements."""
         sizes = {axis: self.sizes[axis] for axis in self.block.axes}
@@ -50,7 +58,7 @@ class KronStrategy(Strategy):
 
     def supports(self, product: EncodedProduct) -> bool:
         return set(product.axes) <= set(self.block.axes) and all(
-            _covers(factor, self._inverses[axis], self._gram(term, axis))
+            isinstance(factor, Identity) or covers(factor, self._projections[axis], partial(self._gram, term, axis))
             for axis, factor in zip(self.block.axes, self.block.factors, strict=True)
             for term in product.terms
         )
@@ -116,14 +124,3 @@ def _error(inverse: Matrix, gram: Factor) -> float:
         return gram.trace()
     entries = inverse.dense()
     return float(np.sum(entries * gram.apply(entries)))
-
-
-def _covers(factor: Matrix, inverse: Matrix, gram: Factor) -> bool:
-    """Whether the factor's row space holds the workload's: nothing of V is left outside it."""
-    if isinstance(factor, Identity):
-        return True
-    outside = np.eye(factor.shape[1]) - inverse.apply(factor.dense().astype(float))
-    if abs(outside).max() <= _ROUNDING:  # of full rank, it holds everything
-        return True
-    left = float(np.sum(outside * gram.apply(outside)))
-    return left <= _ROUNDING * max(gram.trace(), 1.0)

@@ -4,13 +4,15 @@ A block measures ⊗_{i∈a} A_i for a set a of attributes, with the same A_i in
 identity (paper, section 8). With X = AᵀA, κ = 1ᵀX⁻¹1 and u = X⁻¹1/κ, the estimate of a marginal splits into residuals,
 one for each subset b of its attributes, on which (I − u1ᵀ) acts for i ∈ b and the sum for the others. Each residual can
 be read from every block a ⊇ b, and least squares is the inverse-variance average of these readings: with noise variance
-v_a on block a, the precision of residual b is g_b·K_b with g_b = Σ_{a⊇b} 1/(v_a·K_a) and K_a = ∏_{i∈a} κ_i. No vector
-over the full domain is ever needed.
+v_a on block a, a reading has the weight w_a = 1/(v_a·K_a), K_a = ∏_{i∈a} κ_i, and residual b the precision g_b·K_b with
+g_b = Σ_{a⊇b} w_a. The weights are those of :func:`weighing`; for any weights the variance of residual b is e_b/K_b with
+e_b = Σ_{a⊇b} (w_a/g_b)²·v_a·K_a, as residuals of one block are not correlated. No vector over the full domain is ever
+needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -21,10 +23,13 @@ import numpy as np
 from hdmm.matrix import Array, Factor, Identity, Kron, Matrix
 from hdmm.matrix.subsets import Axes, subsets
 from hdmm.strategy.assemble import assemble
-from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed
+from hdmm.strategy.base import Coefficients, Noise, Spread, Strategy, placed, weighing
 from hdmm.strategy.inverse import inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
+
+_LEAST = 1e-100
+"""How precise a block may count beside the others: an average loses nothing, but may overflow."""
 
 
 @final
@@ -63,14 +68,14 @@ class MarginalStrategy(Strategy):
         return product.axes in self._above
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
-        scale, known = self._kappa(product.axes), self._precisions(noise)
-        precisions = {residual: known[residual] * scale for residual in subsets(product.axes)}
+        scale, known = self._kappa(product.axes), self._average(noise).errors
+        errors = {residual: known[residual] / scale for residual in subsets(product.axes)}
         total = 0.0
         for term in product.terms:
             pairs = {axis: self._bases[axis].split(gram) for axis, gram in term.factors.items()}
             total += term.coefficient * sum(
-                prod(pairs[axis][axis in residual] for axis in product.axes) / precision
-                for residual, precision in precisions.items()
+                prod(pairs[axis][axis in residual] for axis in product.axes) * error
+                for residual, error in errors.items()
             )
         return max(total, 0.0)
 
@@ -101,25 +106,25 @@ class MarginalStrategy(Strategy):
             deviations[axis] = placed(own - mean * total, place, d)
             sums[axis] = placed(total, place, d)
             counts[axis] = placed(one.counts[:, :, None], place, d)[..., 0]
-        precisions = self._precisions(noise)
+        average = self._average(noise)
         for index, block in enumerate(self.blocks):
             shared = tuple(axis for axis in product.axes if axis in block.axes)
             values: Array = 0 * ones
             for residual in subsets(shared):
                 factors = [deviations[axis] if axis in residual else means[axis] for axis in product.axes]
                 factors += [sums[axis] for axis in shared if axis not in residual]
-                values = values + prod(factors, start=ones) / precisions[residual]
+                values = values + prod(factors, start=ones) / average.precisions[residual]
             often: Array = prod((counts[axis] for axis in shared), start=np.ones([1] * 2 * d))
             others = tuple(self._bases[axis].sum_types for axis in block.axes if axis not in shared)
-            scale = 1 / (noise[index] * self._kappa(block.axes))
-            yield Spread(index, scale * (values @ product.coefficients), often, d, others)
+            yield Spread(index, average.weights[index] * (values @ product.coefficients), often, d, others)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
         """The estimate of every residual, shaped by its attributes."""
+        average = self._average(noise)
         residuals: dict[Axes, Array] = {}
         for index, given in enumerate(answers):
             axes = self.blocks[index].axes
-            sums = {axes: self._estimate(index, given) / (noise[index] * self._kappa(axes))}
+            sums = {axes: self._estimate(index, given) * average.weights[index]}
             for subset in sorted(subsets(axes), key=len, reverse=True):
                 if subset not in sums:  # from the sums over one attribute less
                     lacking = next(axis for axis in axes if axis not in subset)
@@ -130,7 +135,7 @@ class MarginalStrategy(Strategy):
                     residuals[subset] += total
                 else:
                     residuals[subset] = np.asarray(total)
-        for residual, precision in self._precisions(noise).items():
+        for residual, precision in average.precisions.items():
             total = residuals[residual]
             for place, axis in enumerate(residual):
                 over = total.sum(axis=place)
@@ -155,18 +160,37 @@ class MarginalStrategy(Strategy):
         return prod((self._bases[axis].kappa for axis in axes), start=1.0)
 
     @cached_property
-    def _known(self) -> dict[str, tuple[tuple[float, ...], dict[Axes, float]]]:
+    def _known(self) -> dict[str, tuple[tuple[float, ...], _Average]]:
         return {}
 
-    def _precisions(self, noise: Noise) -> dict[Axes, float]:
-        """g_b for every residual: what all its readings together know."""
+    def _average(self, noise: Noise) -> _Average:
+        """How the readings of every residual are weighed under some noise."""
         key = tuple(noise)  # a tuple is itself, and found again without being compared entry by entry
         known = self._known.get("last")
         if known is None or (known[0] is not key and known[0] != key):  # one noise is asked for at a time
-            weights = [1 / (v * self._kappa(block.axes)) for v, block in zip(key, self.blocks, strict=True)]
-            known = (key, {b: sum(weights[index] for index in holders) for b, holders in self._above.items()})
+            kappas = [self._kappa(block.axes) for block in self.blocks]
+            weights = [1 / (v * kappa) for v, kappa in zip(weighing(self.blocks, key, _LEAST), kappas, strict=True)]
+            spreads = [w**2 * v * kappa for w, v, kappa in zip(weights, key, kappas, strict=True)]
+            precisions = {b: sum(weights[index] for index in holders) for b, holders in self._above.items()}
+            errors = {
+                b: sum(spreads[index] for index in holders) / precisions[b] ** 2 for b, holders in self._above.items()
+            }
+            known = (key, _Average(weights, precisions, errors))
             self._known["last"] = known
         return known[1]
+
+
+@final
+@dataclass(frozen=True)
+class _Average:
+    """How residuals are averaged over the blocks that hold them."""
+
+    weights: Sequence[float]
+    """w_a for every block."""
+    precisions: Mapping[Axes, float]
+    """g_b for every residual."""
+    errors: Mapping[Axes, float]
+    """e_b for every residual."""
 
 
 @final

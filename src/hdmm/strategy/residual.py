@@ -12,21 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from math import prod, sqrt
+from math import prod
 from typing import final
 
 import numpy as np
 
 from hdmm.matrix import Array, Dense, Factor, Matrix, Spiked
 from hdmm.matrix.compose import restricted
+from hdmm.matrix.rank import rank
 from hdmm.matrix.subsets import Axes, subsets
 from hdmm.strategy.assemble import assemble
 from hdmm.strategy.base import Coefficients, Factored, Noise, Spread, Strategy, placed
-from hdmm.strategy.inverse import inverse
+from hdmm.strategy.inverse import covers, inverse
 from hdmm.strategy.rows import RowTypes, entry_types, row_types
 from hdmm.workload import EncodedProduct
 
-_ROUNDING = 1e-8
 _NOTHING = 1e-13
 """What is smaller than this, relatively, is rounding: the attribute's totals tell all that is asked."""
 
@@ -65,7 +65,7 @@ class ResidualStrategy(Strategy):
 
     def supports(self, product: EncodedProduct) -> bool:
         if product.condition is None:
-            return self._tells(product.grams)
+            return product.empty or self._tells(product.grams)
         parts = (
             {axis: restricted(factor, term.masks.get(axis)) for axis, factor in product.factors.items()}
             for term in product.condition.terms
@@ -104,6 +104,8 @@ class ResidualStrategy(Strategy):
         for number, product in enumerate(products):
             if product.condition is not None:
                 errors[number] = self.squared_error(product, noise)
+            elif not product.axes:
+                errors[number] *= product.squares
         return errors
 
     def _tables(self, products: Sequence[EncodedProduct]) -> list[tuple[list[int], Array, Array]]:
@@ -226,11 +228,11 @@ class Residual:
         n = factor.shape[1]
         if factor == Spiked.centred(n) and n > 1:
             return Residual(factor, None, np.full(n, 1 / n), True)
-        both = inverse(Dense(np.concatenate([factor.dense().astype(float), np.ones((1, n))]))).dense()
-        G, f = both[:, :-1], both[:, -1]
-        scale = sqrt(factor.norm_power(2)) * abs(f).max() + 1
-        blind = abs(factor.apply(f)).max(initial=0) <= _ROUNDING * scale and abs(f.sum() - 1) <= _ROUNDING
-        return Residual(factor, G, f, bool(blind))
+        entries, stacked = factor.dense(), _with_total(factor)
+        both = inverse(stacked).dense()
+        # Some f is not seen by B, and adds up to 1, just where the total is no combination of B's queries.
+        blind = rank(stacked.dense()) == rank(entries) + 1
+        return Residual(factor, both[:, :-1], both[:, -1], blind)
 
     def split(self, gram: Factor) -> tuple[float, float]:
         """fᵀVf and tr(GᵀVG)."""
@@ -248,10 +250,8 @@ class Residual:
         """Whether totals and B together tell everything that V asks."""
         if self.G is None:
             return True
-        outside = np.eye(gram.size) - self.G @ self.factor.dense() - self.even[:, None]
-        if abs(outside).max() <= _ROUNDING:
-            return True
-        return float(np.sum(outside * gram.apply(outside))) <= _ROUNDING * max(gram.trace(), 1.0)
+        projection = self.G @ self.factor.dense() + self.even[:, None]
+        return covers(_with_total(self.factor), projection, lambda: gram)
 
     def spread(self, y: Array) -> Array:
         """G·y."""
@@ -275,3 +275,9 @@ class Residual:
         entries = np.stack([*rows, *(np.broadcast_to(mean, rows[0].shape) for mean in means)], axis=2)
         assert entries.shape[2] == 2 * terms
         return entry_types(entries)
+
+
+def _with_total(factor: Matrix) -> Dense:
+    """A factor and the total below it."""
+    entries = factor.dense()
+    return Dense(np.concatenate([entries, np.ones((1, entries.shape[1]), entries.dtype)]))

@@ -112,9 +112,9 @@ def row_types(matrix: Matrix, masks: Array) -> RowTypes:
     """
     if not is_binary(matrix):
         return entry_types(matrix.dense().astype(float)[:, :, None] * masks.T)
-    kinds, which = np.unique(masks.T, axis=0, return_inverse=True)
+    kinds, which = _distinct(masks.T)
     members = which.reshape(-1)[:, None] == np.arange(len(kinds))
-    held, labels = np.unique(matrix.apply(members.astype(np.int64)), axis=0, return_inverse=True)
+    held, labels = _distinct(matrix.apply(members.astype(np.int64)))
     values = np.concatenate([np.zeros((1, len(masks))), kinds])
     counts = np.concatenate([matrix.shape[1] - held.sum(axis=1, keepdims=True), held], axis=1)
     return RowTypes.of(labels, np.tile(values, (len(held), 1, 1)), counts.astype(float))

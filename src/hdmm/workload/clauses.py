@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import WorkloadError
+from hdmm.errors import TooLargeError, WorkloadError
+from hdmm.matrix.workspace import memory_limit
 from hdmm.schema import Boolean, Comparison, Domain
+from hdmm.texttable import count_text
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -23,6 +25,9 @@ Resolve: TypeAlias = Callable[[str], tuple[str, str | None]]
 
 _SUPPORTED = "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses"
 _MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_PER_CELL = 64
+"""Bytes for each cell of an attribute while a condition on it is decided."""
 
 
 @final
@@ -51,6 +56,15 @@ class Not:
 
 
 Tree: TypeAlias = Leaf | All | Not | bool
+
+
+def check_cells(name: str, domain: Domain) -> None:
+    """Refuse an attribute of so many cells that something must be kept for each of them."""
+    if domain.size * _PER_CELL > memory_limit():
+        raise TooLargeError(
+            f"{name!r} has {count_text(domain.size)} values, and these predicates look at each of them; about "
+            f"{count_text(memory_limit() // _PER_CELL)} values fit: declare bins or a coarser domain"
+        )
 
 
 def read_condition(condition: str, resolve: Resolve, domains: Mapping[str, Domain]) -> Tree:
@@ -161,6 +175,7 @@ class _Reader:
         """Decide on the attribute itself, or on its level and from there on the attribute."""
         name, level = self._column(node)
         domain = self.domains[name]
+        check_cells(name, domain)
         try:
             if level is None:
                 return Leaf(name, decide(domain))

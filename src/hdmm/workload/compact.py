@@ -2,8 +2,8 @@
 
 A query is one row on each attribute, so products that differ on a single attribute are together one product, with both
 sets of rows on that attribute. Thousands of single queries, in any order, shrink to the few products that a person
-would have written (the paper did this by hand for SF1). The Gram matrix and the number of queries stay the same:
-selection sees fewer terms, and the user's own products keep their names, tables and weights.
+would have written (the paper did this by hand for SF1). The Gram matrix stays the same: selection sees fewer terms, and
+the user's own products keep their names, tables and weights. A product that is asked twice counts √2 times.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Condition, Dense, Identity, Matrix, Stack, Total
 from hdmm.matrix.cells import Complement, Restricted, Select
-from hdmm.workload.encode import Encoded, EncodedProduct
+from hdmm.workload.encode import Encoded, EncodedProduct, encoded_product, essential
 
 _EXPLICIT = 1 << 20
 """The most entries of a matrix that are looked at row by row."""
@@ -34,7 +34,7 @@ Key: TypeAlias = tuple[int, ...]
 
 
 def compact(encoded: Encoded) -> Encoded:
-    """A workload of no more products, with the same Gram matrix and the same number of queries."""
+    """A workload of no more products, with the same Gram matrix."""
     if not 1 < len(encoded.products) <= _MOST or not encoded.axes:
         return encoded
     book = _Book(encoded.sizes)
@@ -89,7 +89,7 @@ class _Book:
         filtered = () if condition is None else condition.axes
         factors = {axis: self._matrix(axis, number) for axis, number in enumerate(sets)}
         kept = {a: factor for a, factor in factors.items() if a in filtered or not isinstance(factor, Total)}
-        return EncodedProduct(kept, {a: factor.gram().factor() for a, factor in kept.items()}, weight, condition)
+        return encoded_product(essential(kept, condition), weight, condition).once()
 
     def _factor(self, axis: int, factor: Matrix) -> int:
         """The number of a factor's set of rows; a factor of several products is looked at once."""
@@ -161,4 +161,4 @@ def _stacked(rows: Sequence[Array | Matrix], size: int) -> Matrix:
 
 def _name(row: Array) -> bytes:
     """A row's numbers as bytes: integers and the same numbers as floats are one."""
-    return row.astype(float).tobytes()
+    return (row.astype(float) + 0.0).tobytes()  # −0.0 and 0.0 are one

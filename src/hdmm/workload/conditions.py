@@ -16,7 +16,7 @@ import numpy as np
 from hdmm.errors import TooLargeError, WorkloadError
 from hdmm.matrix import Condition
 from hdmm.schema import Domain, Schema
-from hdmm.workload.clauses import All, Leaf, Mask, Not, Tree, read_condition, shallow
+from hdmm.workload.clauses import All, Leaf, Mask, Not, Tree, check_cells, read_condition, shallow
 
 _COMBINATIONS = 1 << 20
 """The most combinations of cells, equal ones taken together, among which a condition is decided."""
@@ -39,6 +39,7 @@ def holds(condition: str, name: str, domain: Domain) -> Mask:
         hint = f"did you mean {near[0]!r}?" if near else "give each attribute a predicate set of its own"
         raise WorkloadError(f"attribute {column!r} is not {name!r}; {hint}")
 
+    check_cells(name, domain)
     with shallow(condition):
         tree = read_condition(condition, resolve, {name: domain})
         mask = _evaluate(tree, lambda leaf: leaf.mask)
@@ -46,7 +47,10 @@ def holds(condition: str, name: str, domain: Domain) -> Mask:
 
 
 def across(condition: str, schema: Schema) -> Condition:
-    """The records that satisfy a condition on several attributes, as a signed sum of products of masks."""
+    """The records that satisfy a condition on several attributes, as a signed sum of products of masks.
+
+    Where no record can satisfy it, the sum has no terms.
+    """
     leaves: dict[str, list[Leaf]] = {}
     with shallow(condition):
         tree = read_condition(condition, schema.resolve, schema)
@@ -76,8 +80,6 @@ def across(condition: str, schema: Schema) -> Condition:
 
     with shallow(condition):
         table = np.broadcast_to(_evaluate(tree, lookup), shape)
-    if not table.any():
-        raise WorkloadError(f"condition {condition!r}: no record can satisfy it")
     found = Condition.of(table, classes)
     if len(found.terms) > _TERMS:
         raise TooLargeError(

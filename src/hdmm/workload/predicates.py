@@ -18,6 +18,8 @@ from hdmm import matrix
 from hdmm.errors import TooLargeError, WorkloadError, nearest
 from hdmm.matrix import Matrix
 from hdmm.schema import Bins, Domain, Listed
+from hdmm.texttable import count_text
+from hdmm.workload.clauses import check_cells
 from hdmm.workload.conditions import holds
 
 _LARGEST = 1 << 53
@@ -125,7 +127,7 @@ class Prefix(Predicates):
     """Everything up to each value, in the domain's order."""
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        return _declared(matrix.Prefix(domain.declared), domain)
+        return _declared(matrix.Prefix(domain.declared), name, domain)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         if isinstance(domain, Bins):
@@ -139,7 +141,7 @@ class AllRange(Predicates):
     """Every range of values, in the domain's order."""
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        return _declared(matrix.AllRange(domain.declared), domain)
+        return _declared(matrix.AllRange(domain.declared), name, domain)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         lows, highs = np.triu_indices(domain.declared)
@@ -158,7 +160,7 @@ class Width(Predicates):
             raise WorkloadError(
                 f"width={self.width!r}: expected an integer from 1 to {domain.declared}, the size of {name!r}"
             )
-        return _declared(matrix.Width(domain.declared, self.width), domain)
+        return _declared(matrix.Width(domain.declared, self.width), name, domain)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         lows = np.arange(domain.declared - self.width + 1)
@@ -247,8 +249,11 @@ class Custom(Predicates):
             rows = np.empty(0)
         if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "buif" or not np.isfinite(rows).all():
             raise WorkloadError("custom: expected a table of finite numbers, one row per query and one column per cell")
-        if abs(rows.astype(float)).max() > _LARGEST:
+        sizes = abs(rows.astype(float))
+        if sizes.max() > _LARGEST:
             raise WorkloadError("custom: numbers beyond ±2^53 are refused; scale the table and use a weight")
+        if sizes.min(initial=1.0, where=sizes > 0) < 1 / _LARGEST:
+            raise WorkloadError("custom: numbers below 2^-53, but not 0, are refused; scale the table and use a weight")
         if rows.dtype.kind == "f" and (rows == np.rint(rows)).all():
             rows = rows.astype(np.int64)
         object.__setattr__(self, "rows", tuple(tuple(row) for row in (rows + 0).tolist()))
@@ -323,6 +328,7 @@ class Not(Predicates):
     inner: Predicates
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
+        check_cells(name, domain)
         inner = self.inner.matrix(name, domain)
         if not is_binary(inner):
             raise WorkloadError("~: only predicates (rows of zeros and ones) have a negation")
@@ -345,7 +351,19 @@ def _conditional(predicates: Predicates) -> bool:
 
 
 def is_binary(rows: Matrix) -> bool:
-    """Whether every entry is zero or one: then sums, absolute sums and squared sums of each row agree."""
+    """Whether every entry is zero or one, from the structure of a matrix where it has one.
+
+    Elsewhere sums, absolute sums and squared sums of each row agree.
+    """
+    match rows:
+        case matrix.Identity() | matrix.Total() | matrix.Prefix() | matrix.Width() | matrix.AllRange():
+            return True
+        case matrix.Complement():  # only predicates have one
+            return True
+        case matrix.Select() | matrix.Restricted():
+            return is_binary(rows.inner)
+        case matrix.Stack():
+            return all(weight in (0, 1) for weight in rows.weights) and all(is_binary(part) for part in rows.parts)
     if rows.dtype.kind != "i":
         return False
     ones = np.ones(rows.shape[1], np.int64)
@@ -378,15 +396,17 @@ def _rows(count: int, name: str, domain: Domain) -> NDArray[np.int64]:
     """Room for rows that are written out; refused where they would not fit."""
     if count * domain.size > matrix.DENSE_LIMIT:
         raise TooLargeError(
-            f"{count} × {domain.size} entries on {name!r} exceed the limit of {matrix.DENSE_LIMIT}; declare bins"
+            f"{count_text(count)} predicates over the {count_text(domain.size)} values of {name!r} are too many to "
+            f"write out; about {count_text(matrix.DENSE_LIMIT // count)} values fit: declare bins or a coarser domain"
         )
     return np.zeros((count, domain.size), np.int64)
 
 
-def _declared(inner: Matrix, domain: Domain) -> Matrix:
+def _declared(inner: Matrix, name: str, domain: Domain) -> Matrix:
     """Extend over the cells "other" and "missing", which are in no prefix or range."""
     if domain.size == domain.declared:
         return inner
+    check_cells(name, domain)
     return matrix.Select(inner, np.arange(domain.declared), domain.size)
 
 
