@@ -1,36 +1,56 @@
 PYTHON ?= python3
-PY := .venv/bin/python
-UV := .venv/bin/uv
+VENV ?= .venv
+PY := $(VENV)/bin/python
+UV := $(VENV)/bin/uv
 COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml
 # Every pytest worker is one process; more BLAS threads than that would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+# Kernels of OpenBLAS that round differently, as on other processors; the last one needs AVX-512.
+KERNELS ?= Haswell Nehalem $(if $(shell grep -m1 -o avx512f /proc/cpuinfo 2>/dev/null),SkylakeX)
+VERSIONS ?= 3.11 3.12 3.13 3.14
 
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE CONDA_PREFIX
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help demo test audit bench format lock clean
+.PHONY: help demo test test-all audit fuzz bench format lock clean
 .NOTPARALLEL:
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 10
 
-demo: .venv/core  ## from a spec and a CSV to a private release, with the core dependencies only
-	@.venv/bin/hdmm demo
+demo: $(VENV)/core  ## from a spec and a CSV to a private release, with the core dependencies only
+	@$(VENV)/bin/hdmm demo
 
-test: .venv/dev  ## everything that has to hold: style, types, import rules, tests, doctests, README
+test: $(VENV)/dev  ## everything that has to hold: style, types, import rules, tests, doctests, README
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
-	.venv/bin/lint-imports --no-logo
+	$(VENV)/bin/lint-imports --no-logo
 	$(ONE_THREAD) $(PY) -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
-audit: .venv/dev  ## test every claim about noise and privacy at full size, and that planted faults are caught
+test-all:  ## the same under every Python that is found, with several kernels of OpenBLAS
+	@set -e; for version in $(VERSIONS); do \
+	  for python in python$$version $${PYENV_ROOT:-$$HOME/.pyenv}/versions/$$version.*/bin/python; do \
+	    if $$python -c '' 2>/dev/null; then break; else python=; fi; \
+	  done; \
+	  if [ -z "$$python" ]; then echo "== Python $$version: not found"; continue; fi; \
+	  for kernel in $(KERNELS); do \
+	    echo "== Python $$version, OpenBLAS for $$kernel"; \
+	    OPENBLAS_CORETYPE=$$kernel $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version; \
+	  done; \
+	done
+
+audit: $(VENV)/dev  ## test every claim about noise and privacy at full size, and that planted faults are caught
 	@$(ONE_THREAD) $(PY) -m tests.audit
 
-bench: .venv/dev  ## run every benchmark; each prints ratios measured in one run
+fuzz: $(VENV)/dev  ## compare random workloads with an independent oracle, and show that planted faults are caught
+	@$(ONE_THREAD) $(PY) -m tests.fuzz --faults
+	@$(ONE_THREAD) $(PY) -m tests.fuzz --workloads 2000 --single 300
+
+bench: $(VENV)/dev  ## run every benchmark; each prints ratios measured in one run
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done
 
-format: .venv/dev  ## rewrite the code to the house style
+format: $(VENV)/dev  ## rewrite the code to the house style
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
@@ -39,15 +59,15 @@ lock: | $(UV)  ## write core.lock and dev.lock again after a change of the depen
 	$(COMPILE) --group dev -c core.lock -o dev.lock
 
 clean:  ## remove the environment and every cache
-	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf .venv .venv-* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.venv/core .venv/dev: .venv/%: %.lock pyproject.toml | $(UV)
+$(VENV)/core $(VENV)/dev: $(VENV)/%: %.lock pyproject.toml | $(UV)
 	$(UV) pip install -q --python $(PY) --require-hashes -r $<
 	$(UV) pip install -q --python $(PY) --no-deps -e .
 	@touch $@
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "hdmm needs Python 3.11 or newer: make PYTHON=python3.x"; exit 2; }
-	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "Python's venv module is missing: install python3-venv"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module is missing: install python3-venv"; exit 2; }
 	$(PY) -m pip install -q uv

@@ -1,0 +1,204 @@
+"""Schemas, described independently of hdmm: what the cells are, how text is read, and how they are written down.
+
+The rules are those of docs/data.md and docs/spec.md, written a second time.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import product
+from math import prod
+from typing import Any
+
+Levels = tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]
+"""For each level its groups, and for each group its declared cells."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_TRUTH = {"true": 1, "t": 1, "yes": 1, "1": 1, "false": 0, "f": 0, "no": 0, "0": 0}
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute, a part of a merged one, or a level: declared cells in order, then "other", then "missing"."""
+
+    name: str
+    kind: str
+    values: tuple[str, ...] = ()
+    """Listed texts; the least and the largest integer; or the edges of bins."""
+    closed: bool = False
+    other: bool = False
+    missing: bool = False
+    levels: Levels = ()
+    parts: "tuple[Attribute, ...]" = ()
+
+    @property
+    def declared(self) -> int:
+        """How many cells are values."""
+        match self.kind:
+            case "listed":
+                return len(self.values)
+            case "integers":
+                return int(self.values[1]) - int(self.values[0]) + 1
+            case "bins":
+                return len(self.values) - 1
+            case "boolean":
+                return 2
+        return prod(part.size for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.declared + self.other + self.missing
+
+    @property
+    def flags(self) -> bool:
+        """Whether it is merged of plain booleans."""
+        return all(part.kind == "boolean" and part.size == 2 for part in self.parts)
+
+    def labels(self) -> list[str]:
+        """The text of every cell."""
+        extra = ["other"] * self.other + ["missing"] * self.missing
+        match self.kind:
+            case "listed":
+                return [*self.values, *extra]
+            case "integers":
+                return [*(str(number) for number in range(int(self.values[0]), int(self.values[1]) + 1)), *extra]
+            case "bins":
+                ends = [")"] * (self.declared - 1) + ["]" if self.closed else ")"]
+                pairs = zip(self.values, self.values[1:], ends, strict=False)
+                return [*(f"[{low}, {high}{end}" for low, high, end in pairs), *extra]
+            case "boolean":
+                return ["False", "True", *extra]
+        if self.flags:
+            names = [part.name for part in self.parts]
+            every = product((False, True), repeat=len(names))
+            return ["+".join(n for n, true in zip(names, some, strict=True) if true) or "none" for some in every]
+        return [", ".join(labels) for labels in product(*(part.labels() for part in self.parts))]
+
+    def read(self, text: str) -> int | None:
+        """The cell of a text; None where it is outside."""
+        trimmed = text.strip(" \t\r")
+        if not trimmed and self.missing:
+            return self.size - 1
+        cell = self._value(trimmed)
+        return self.declared if cell is None and self.other else cell
+
+    def _value(self, text: str) -> int | None:
+        match self.kind:
+            case "listed":
+                return self.values.index(text) if text in self.values else None
+            case "integers":
+                cell = int(text) - int(self.values[0]) if _INTEGER.fullmatch(text) else -1
+                return cell if 0 <= cell < self.declared else None
+            case "boolean":
+                return _TRUTH.get(text.lower())
+        if not _DECIMAL.fullmatch(text):
+            return None
+        number, edges = Decimal(text), [Decimal(edge) for edge in self.values]
+        if self.closed and number == edges[-1]:
+            return self.declared - 1
+        return next((cell for cell in range(self.declared) if edges[cell] <= number < edges[cell + 1]), None)
+
+    @property
+    def columns(self) -> "tuple[Attribute, ...]":
+        """The columns of the data that it is read from."""
+        return self.parts or (self,)
+
+    def combine(self, cells: Sequence[int | None]) -> int | None:
+        """The cell from the cells of the columns."""
+        code = 0
+        for column, cell in zip(self.columns, cells, strict=True):
+            if cell is None:
+                return None
+            code = code * column.size + cell
+        return code
+
+
+@dataclass(frozen=True)
+class View:
+    """What a name in a condition means: an attribute, and for each of its cells the cell of a level or a part."""
+
+    attribute: str
+    domain: Attribute
+    cells: tuple[int, ...]
+
+
+def views(attributes: Sequence[Attribute]) -> dict[str, View]:
+    """Everything that a condition may name."""
+    return {view.domain.name: view for attribute in attributes for view in views_of(attribute)}
+
+
+def views_of(attribute: Attribute) -> Iterator[View]:
+    """The attribute itself, its levels, its parts and their levels."""
+    yield View(attribute.name, attribute, tuple(range(attribute.size)))
+    for level, cells in _coarser(attribute):
+        yield View(attribute.name, level, cells)
+    sizes = [part.size for part in attribute.parts]
+    for place, part in enumerate(attribute.parts):
+        digits = [code // prod(sizes[place + 1 :]) % part.size for code in range(attribute.size)]
+        yield View(attribute.name, part, tuple(digits))
+        for level, cells in _coarser(part):
+            yield View(attribute.name, level, tuple(cells[digit] for digit in digits))
+
+
+def _coarser(domain: Attribute) -> Iterator[tuple[Attribute, tuple[int, ...]]]:
+    for name, groups in domain.levels:
+        coarse = Attribute(name, "listed", tuple(g for g, _ in groups), other=domain.other, missing=domain.missing)
+        cells = {cell: place for place, (_, members) in enumerate(groups) for cell in members}
+        extra = range(len(groups), coarse.size)
+        yield coarse, tuple(cells[cell] for cell in range(domain.declared)) + tuple(extra)
+
+
+def schema_data(attributes: Sequence[Attribute]) -> dict[str, Any]:
+    """The schema as a spec holds it."""
+    return {attribute.name: _data(attribute) for attribute in attributes}
+
+
+def _data(domain: Attribute) -> Any:
+    match domain.kind:
+        case "merged":
+            return {"merged": schema_data(domain.parts)}
+        case "listed":
+            data: dict[str, Any] = {"values": list(domain.values)}
+        case "integers":
+            data = {"min": int(domain.values[0]), "max": int(domain.values[1])}
+        case "bins":
+            data = {"bins": list(domain.values)} | ({"closed": True} if domain.closed else {})
+        case _:
+            data = {"boolean": True}
+    data |= {key: True for key in ("other", "missing") if getattr(domain, key)}
+    if domain.levels:
+        data["levels"] = {name: {g: members(domain, cells) for g, cells in groups} for name, groups in domain.levels}
+    return data
+
+
+def members(domain: Attribute, cells: Sequence[int]) -> list[Any]:
+    """The members of a group as a user writes them."""
+    if domain.kind == "bins":
+        return [[domain.values[cell], domain.values[cell + 1]] for cell in cells]
+    labels = domain.labels()
+    return [[labels[cell], labels[cell]] for cell in cells]
+
+
+def schema_code(attributes: Sequence[Attribute]) -> str:
+    """The schema as Python."""
+    return f"hdmm.Schema({{{', '.join(f'{a.name!r}: {_code(a)}' for a in attributes)}}})"
+
+
+def _code(domain: Attribute) -> str:
+    extra = "".join(f", {key}=True" for key in ("closed", "other", "missing") if getattr(domain, key))
+    if domain.levels:
+        levels = {n: {g: [tuple(m) for m in members(domain, c)] for g, c in groups} for n, groups in domain.levels}
+        extra += f", levels={levels!r}"
+    match domain.kind:
+        case "merged":
+            return f"hdmm.Merged({{{', '.join(f'{part.name!r}: {_code(part)}' for part in domain.parts)}}})"
+        case "listed":
+            return f"hdmm.Listed({list(domain.values)!r}{extra})"
+        case "integers":
+            return f"hdmm.Integers({', '.join(domain.values)}{extra})"
+        case "bins":
+            return f"hdmm.Bins({list(domain.values)!r}{extra})"
+    return f"hdmm.Boolean({extra[2:]})"
