@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Progress:
-    """What `on_progress` is told when an operator begins, and when it is done.
+    """What `on_progress` receives when an operator begins, and when it is done.
 
     Numbers are at the budget that was given, else at ε = 1 (Gaussian: δ = 1e-6).
     """

@@ -31,7 +31,7 @@ _LESS = 1 - 1e-7
 _WRITTEN = 1 << 10
 """The most cells of a Gram that is searched for cells that are alike."""
 _POLISHED = 256
-"""Signed queries are tried up to so many cells where the rank is low, which is where they gain most."""
+"""The most cells for which signed queries are tried if the rank is low, which is where they gain most."""
 _POLISHED_FULL = 32
 """The same where the rank is full: beyond, they take longer than all the rest and gain little."""
 

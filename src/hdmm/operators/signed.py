@@ -25,7 +25,7 @@ _WEAKEST = 1e-4
 """The least ratio of the singular values of a strategy."""
 _SIZE = 64
 _RANDOM = 12
-"""Up to so many cells, random queries are starts too: each takes little time."""
+"""The most cells for which random queries are starts too: each takes little time."""
 _OFTEN = 2
 """So many of them for each restart."""
 
