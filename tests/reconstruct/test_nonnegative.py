@@ -8,7 +8,7 @@ from scipy.optimize import minimize, nnls
 
 import hdmm
 from hdmm.errors import FaultError, NotSupportedError, TooLargeError
-from hdmm.matrix import Identity, Spiked
+from hdmm.matrix import Dense, Identity, Spiked
 from hdmm.reconstruct import local
 from hdmm.reconstruct import nonnegative as room
 from hdmm.reconstruct.estimate import counts_on
@@ -30,8 +30,10 @@ def measured(strategy, workload, rng, spread=4.0):
     return blocks, answers, noise
 
 
+@pytest.mark.parametrize("written", [0, 1 << 17], ids=["iterated", "written out"])
 @every
-def test_counts_are_the_non_negative_least_squares_of_the_dense_oracle(strategy, workload):
+def test_counts_are_the_non_negative_least_squares_of_the_dense_oracle(strategy, workload, written, monkeypatch):
+    monkeypatch.setattr(room, "_WRITTEN", written)
     blocks, answers, noise = measured(strategy, workload, np.random.default_rng(5))
     scale = np.sqrt(np.repeat(noise, [len(block) for block in blocks]))
     A, y = np.vstack(blocks) / scale[:, None], np.concatenate(answers) / scale
@@ -44,6 +46,15 @@ def test_counts_are_the_non_negative_least_squares_of_the_dense_oracle(strategy,
     np.testing.assert_allclose(A @ x, A @ expected, atol=1e-5)  # what is seen is unique, also where x is not
     for product in workload.encoded.products:
         np.testing.assert_allclose(found.answer(product), workload.encoded.of(product).dense() @ x, atol=1e-9)
+
+
+def test_blocks_without_noise_beside_blocks_of_much_settle():
+    pairs = Dense(np.array([[0, 1, 1]]))
+    blocks = (Block((0, 1), (Identity(2), pairs), Fraction(10**5)), Block((0, 2), (Identity(2), Identity(3))))
+    given = [np.zeros(2), np.array([-1.0, 2, -15, 14, -5, -2])]
+    x = nonnegative_counts(UnionStrategy((2, 3, 3), blocks), given, [0.0, 1.0]).vector.counts.reshape(2, 3, 3)
+    np.testing.assert_allclose(x.sum(axis=1), [[0, 2, 0], [14, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(x[:, 1:].sum(axis=(1, 2)), 0, atol=1e-6)
 
 
 def test_negative_estimates_are_really_there_to_be_mended():

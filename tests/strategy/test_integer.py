@@ -8,7 +8,7 @@ import pytest
 import hdmm
 from hdmm import operators
 from hdmm.errors import TooLargeError
-from hdmm.matrix import Dense
+from hdmm.matrix import Dense, Restricted
 from hdmm.operators.descent import Effort
 from hdmm.strategy import Block, KronStrategy, integer
 from hdmm.strategy.base import loss
@@ -118,3 +118,46 @@ def test_where_even_the_coarsest_queries_are_too_large_factors_are_not_tried_one
     with pytest.raises(TooLargeError, match="fewer attributes"):
         round_strategy(KronStrategy(encoded.sizes, (block,)), encoded, 2)
     assert len(losses) < 14
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_a_block_as_light_as_nothing_leaves_the_others_their_precision(norm):
+    w = hdmm.Workload(hdmm.Schema(a=range(6)))
+    w = w.add("total", weight="1000").add("again").add("pair", a=hdmm.Values([0, 5]), weight="1e-9")
+    strategy = hdmm.baselines.Plain().propose(w.encoded, norm).strategy
+    found = round_strategy(strategy, w.encoded, norm).strategy
+    shares = np.array([float(block.weight) ** norm for block in found.blocks])
+    assert 1e-7 <= shares.min() / shares.max() <= 1e-6
+    assert shares.sum() <= sum(float(block.weight) ** norm for block in strategy.blocks) * (1 + 2e-6)
+
+
+def test_errors_of_products_whose_weights_are_far_apart_are_those_of_least_squares():
+    w = hdmm.Workload(hdmm.Schema(a=range(6)))
+    w = w.add("total", weight="1000").add("again").add("pair", a=hdmm.Values([0, 5]), weight="1e-9")
+    plan = hdmm.select(w, noise="laplace", operators=[hdmm.baselines.Plain()])
+    total, again, _ = plan.errors(hdmm.Budget("1"))["rmse"].to_pylist()
+    variance = plan.calibrate(hdmm.Budget("1")).variances
+    assert total == again == pytest.approx((1 / variance[0] + 1 / variance[1]) ** -0.5, rel=1e-6)
+
+
+def test_a_strategy_is_in_the_form_in_which_a_file_holds_it(tmp_path):
+    w = hdmm.Workload(hdmm.Schema(a=range(8), b=range(3), c=range(5)))
+    w = w.add("some", a=~hdmm.Values([7]), b=hdmm.Identity()).add("many", a=hdmm.Identity(), c=hdmm.Identity())
+    w = w.add("heavy", b=~hdmm.Values([1]), weight=10**9)
+    plan = hdmm.select(w, noise="laplace", operators=[operators.Union()])
+    plan.save(tmp_path / "a.plan")
+    loaded = hdmm.Plan.load(tmp_path / "a.plan")
+    kinds, loaded_kinds = ([type(f) for block in p.strategy.blocks for f in block.factors] for p in (plan, loaded))
+    assert kinds == loaded_kinds
+    assert Dense in kinds, "a factor that is neither all cells nor their total"
+
+
+def test_a_row_that_counts_nobody_has_no_error_beside_others_that_do():
+    schema = hdmm.Schema(a=range(10))
+    w = hdmm.Workload(schema).add("total")
+    w = w.add("rows", {"a": ~(hdmm.Identity() | hdmm.Where("a >= 5"))}, where="a >= 5")
+    plan = hdmm.select(w, noise="laplace", operators=[operators.Explicit()])
+    coefficients = Restricted(w.encoded.products[1].factors[0].inner, np.arange(10) >= 5)
+    assert not coefficients.apply(np.random.default_rng(0).normal(size=10))[-1].any()
+    found = plan.accuracy("rows", hdmm.Budget("1"))
+    assert found.spread(found.stderr)[-1] == 0

@@ -95,7 +95,15 @@ class Restricted(Matrix):
         return self.inner.dtype
 
     def apply(self, x: Array) -> Array:
-        return self.inner.apply(self._along(x) * x)
+        product: Array = self.inner.apply(self._along(x) * x)
+        product[self._nobody] = 0  # not what rounding leaves of a difference
+        return product
+
+    @cached_property
+    def _nobody(self) -> Array:
+        """The rows that count none of the cells that are seen."""
+        nobody: Array = self.inner.power(1).apply(self.mask.astype(self.dtype)) == 0
+        return nobody
 
     def apply_t(self, y: Array) -> Array:
         product: Array = self.inner.apply_t(y)

@@ -106,3 +106,14 @@ def least(function: Callable[[float], float], low: float, high: float) -> float:
 
     inside = float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-12}).x)
     return min((low, inside), key=function)
+
+
+def least_nonnegative_squares(matrix: Array, given: Array) -> Array | None:
+    """The x ≥ 0 for which ‖matrix·x − given‖ is least, by active sets; None where it takes too long."""
+    from scipy.optimize import nnls
+
+    try:
+        found: Array = nnls(matrix, given, maxiter=30 * matrix.shape[1])[0]
+    except RuntimeError:
+        return None
+    return found

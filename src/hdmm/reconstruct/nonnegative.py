@@ -16,6 +16,7 @@ import numpy as np
 
 from hdmm.errors import NotSupportedError, TooLargeError
 from hdmm.matrix import Array
+from hdmm.operators.descent import least_nonnegative_squares
 from hdmm.reconstruct.estimate import CELLS, LEAST, Estimate
 from hdmm.reconstruct.local import nonnegative_tables
 from hdmm.reconstruct.quadratic import least_nonnegative
@@ -23,6 +24,9 @@ from hdmm.reconstruct.vector import Vector
 from hdmm.strategy import Block, Noise, Strategy, weighing
 from hdmm.texttable import count_text
 from hdmm.workload import Encoded, EncodedProduct
+
+_WRITTEN = 1 << 17
+"""The most entries of all queries that are written out."""
 
 
 @final
@@ -67,6 +71,10 @@ def nonnegative_counts(strategy: Strategy, answers: Sequence[Array], noise: Nois
     sizes = tuple(strategy.sizes[axis] for axis in axes)
     parts = [_Part(block, axes, sizes) for block in strategy.blocks]
     weighed = weighing(strategy.blocks, noise, LEAST)
+    if prod(sizes) * sum(block.queries for block in strategy.blocks) <= _WRITTEN:
+        counts = _written_out(parts, sizes, weighed, answers)
+        if counts is not None:
+            return NonnegativeCounts(Vector(axes, sizes, counts))
 
     def hessian(x: Array) -> Array:
         table = x.reshape(sizes)
@@ -79,6 +87,20 @@ def nonnegative_counts(strategy: Strategy, answers: Sequence[Array], noise: Nois
     for part, variance, given in zip(parts, weighed, answers, strict=True):
         part.add(linear, given.astype(float) / variance)
     return NonnegativeCounts(Vector(axes, sizes, least_nonnegative(hessian, linear.reshape(-1))))
+
+
+def _written_out(
+    parts: Sequence[_Part], sizes: Sequence[int], variances: Sequence[float], answers: Sequence[Array]
+) -> Array | None:
+    """The same by active sets, which bear variances that are far apart, where the queries can be written out."""
+    cells = np.eye(prod(sizes)).reshape(-1, *sizes)
+    deviations = np.sqrt(variances)
+    queries = [
+        np.stack([part.queries.apply(part.seen(cell)) for cell in cells], axis=1) / deviation
+        for part, deviation in zip(parts, deviations, strict=True)
+    ]
+    given = [answer.astype(float) / deviation for answer, deviation in zip(answers, deviations, strict=True)]
+    return least_nonnegative_squares(np.vstack(queries), np.concatenate(given))
 
 
 @final

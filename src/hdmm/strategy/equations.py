@@ -21,9 +21,9 @@ from hdmm.strategy.coordinates import Coordinates
 
 NEGLIGIBLE = 1e-10
 """Directions with less than this share of the largest eigenvalue, at equal noise, are not measured."""
-_LEAST = 1e-8
+_LEAST = 1e-12
 """How precise a block may count beside the others, at very large budgets: iteration and singular values bear that."""
-_FARTHEST = 1e-14
+_FARTHEST = 1e-16
 """The same whatever makes blocks differ, such as weights that are far apart. It costs next to nothing."""
 _TOLERANCE, _ROUNDS = 1e-12, 20_000
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from math import ceil, floor, log, sqrt
+from math import ceil, exp, floor, log, prod, sqrt
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import TooLargeError
-from hdmm.matrix import LARGEST, Array, Dense, Matrix, Norm
+from hdmm.matrix import LARGEST, Array, Dense, Identity, Matrix, Norm, Spiked, Total
 from hdmm.strategy.base import Strategy, loss
 from hdmm.strategy.block import REACH, Block, largest_reach
 from hdmm.strategy.direct import DirectStrategy
@@ -35,6 +35,10 @@ _PER_CELL: dict[Norm, float] = {1: 0.1, 2: 0.4}
 _HALVINGS = 30
 _ENLARGED, _LARGE = 16, 32
 """How many entries of a column may be enlarged, and how much smaller than the largest they may be."""
+_LEAST_SHARE = 1e-6
+"""What all the lightest blocks together take of the budget at least, beside the heaviest one."""
+_WRITTEN = 1 << 20
+"""The most entries of a factor that is written out without need."""
 _NEVER, _TINY = np.iinfo(np.int64).max, 1e-12
 
 Integers = NDArray[np.int64]
@@ -61,11 +65,12 @@ def round_strategy(strategy: Strategy, workload: Encoded, norm: Norm) -> Rounded
     """
     if not all(strategy.supports(product) for product in workload.products):
         return "its strategy does not answer every question"
+    strategy = _tempered(strategy, norm)
     factors = {id(factor): factor for block in strategy.blocks for factor in block.factors}
     fractional = {key: factor.dense() for key, factor in factors.items() if factor.dtype.kind != "i"}
     if not fractional:
         _check_reach(strategy)
-        return Rounded(strategy, 0.0)
+        return Rounded(_written_out(strategy, factors), 0.0)
     if isinstance(strategy, DirectStrategy):
         return "the questions are not integer queries, which is all that can be measured as it is asked"
     before = loss(strategy, workload, norm)
@@ -88,7 +93,7 @@ def round_strategy(strategy: Strategy, workload: Encoded, norm: Norm) -> Rounded
         return "its queries cannot be rounded to integers that still answer every question"
     common, best = least
     if largest_reach(best.strategy.blocks) <= REACH:
-        return best
+        return replace(best, strategy=_written_out(best.strategy, factors))
     # Answers would be too large: from a finer start each factor as coarsely as its share of the growth allows.
     coarsest = _replaced(strategy, {key: (queries(key, _COARSEST), _COARSEST) for key in fractional})
     if coarsest is not None:
@@ -104,7 +109,41 @@ def round_strategy(strategy: Strategy, workload: Encoded, norm: Norm) -> Rounded
                 best, precisions = coarser, precisions | {key: k}
                 break
     _check_reach(best.strategy)
-    return best
+    return replace(best, strategy=_written_out(best.strategy, factors))
+
+
+def _tempered(strategy: Strategy, norm: Norm) -> Strategy:
+    """The strategy with more weight on blocks so light that no float could hold their noise beside that of the others.
+
+    The others hardly notice: all that is added is at most ``_LEAST_SHARE`` of the heaviest block's share of the budget.
+    """
+    norms = cache(lambda key: log(factors[key].norm_power(norm) or 1))
+    factors = {id(factor): factor for block in strategy.blocks for factor in block.factors}
+    shares = [
+        norm * (log(block.weight.numerator) - log(block.weight.denominator))
+        + sum(norms(id(one)) for one in block.factors)
+        for block in strategy.blocks
+    ]
+    least = max(shares) + log(_LEAST_SHARE / len(shares))
+    if min(shares) >= least:
+        return strategy
+    lacking = [ceil(exp(max(0.0, least - share) / norm)) for share in shares]
+    blocks = [replace(block, weight=block.weight * more) for block, more in zip(strategy.blocks, lacking, strict=True)]
+    return replace(strategy, blocks=tuple(blocks))
+
+
+def _written_out(strategy: Strategy, factors: Mapping[int, Matrix]) -> Strategy:
+    """The strategy with its small integer factors in the form that files hold, so that it adds in the same order."""
+    if isinstance(strategy, DirectStrategy):  # its queries are read from the workload
+        return strategy
+    known: dict[int, tuple[Matrix, int]] = {
+        key: (Dense(factor.dense()), 0)
+        for key, factor in factors.items()
+        if not isinstance(factor, (Dense, Identity, Total, Spiked))
+        and factor.dtype.kind == "i"
+        and prod(factor.shape) <= _WRITTEN
+    }
+    return (_replaced(strategy, known) or strategy) if known else strategy
 
 
 def _least(rounded: Callable[[int], Rounded | None], likely: int) -> tuple[int, Rounded] | None:
