@@ -161,3 +161,14 @@ def test_a_row_that_counts_nobody_has_no_error_beside_others_that_do():
     assert not coefficients.apply(np.random.default_rng(0).normal(size=10))[-1].any()
     found = plan.accuracy("rows", hdmm.Budget("1"))
     assert found.spread(found.stderr)[-1] == 0
+
+
+def test_what_no_block_tells_is_not_answered_however_far_apart_their_weights_are():
+    w = hdmm.Workload(hdmm.Schema(a=range(6), b=range(2)))
+    w = w.add("rough", {"a": ~hdmm.Values([0]), "b": hdmm.Custom([[0, -1], [0, 0], [-1, -1]])}, weight="1e-9")
+    w = w.add("some", a=hdmm.Identity("a >= 3"))
+    plan = hdmm.select(w, noise="laplace", operators=[hdmm.baselines.Plain()])
+    asked = hdmm.Workload(w.schema).add("all", a=hdmm.Total()).add("most", a=~hdmm.Values([0]))
+    everybody, most = asked.encoded.products
+    assert plan.estimator.supports(most)
+    assert not plan.estimator.supports(everybody), "the records with a = 0 are never counted"

@@ -30,13 +30,12 @@ _TOLERANCE, _ROUNDS = 1e-12, 20_000
 
 @final
 class Equations:
-    """The answers of blocks, each block's noise of the given variance, as equations for coordinates."""
+    """The answers of blocks, each block weighed by a variance, as equations for coordinates."""
 
-    def __init__(self, coordinates: Coordinates, blocks: Sequence[Block], noise: Noise) -> None:
+    def __init__(self, coordinates: Coordinates, blocks: Sequence[Block], variances: Sequence[float]) -> None:
         self._coordinates = coordinates
-        variances = weighed(blocks, noise)
         self._blocks = [(block, block.matrix, sqrt(v)) for block, v in zip(blocks, variances, strict=True)]
-        relative = [v / length for v, length in zip(variances, _block_lengths(blocks), strict=True)]
+        relative = [v / length for v, length in zip(variances, block_lengths(blocks), strict=True)]
         self._negligible = sqrt(NEGLIGIBLE * min(relative) / max(relative))
         queries = [block.queries for block in blocks]
         self._deviations = np.repeat(np.sqrt(variances), queries)
@@ -112,14 +111,17 @@ class Equations:
 
 def weighed(blocks: Sequence[Block], noise: Noise) -> list[float]:
     """The variances by which blocks are weighed: those of the noise, up to a common factor, within limits."""
-    lengths = _block_lengths(blocks)
+    lengths = block_lengths(blocks)
     relative = [v / length for v, length in zip(weighing(blocks, noise, _LEAST), lengths, strict=True)]
     least = _FARTHEST * max(relative)
     return [max(one, least) * length for one, length in zip(relative, lengths, strict=True)]
 
 
-def _block_lengths(blocks: Sequence[Block]) -> list[float]:
-    """The largest squared length of a column of each block's queries: noise means little beside long ones."""
+def block_lengths(blocks: Sequence[Block]) -> list[float]:
+    """The largest squared length of a column of each block's queries: noise means little beside long ones.
+
+    Weighed by these, all blocks count alike.
+    """
     return [float(block.matrix.norm_power(2)) or 1.0 for block in blocks]
 
 

@@ -29,7 +29,7 @@ from hdmm.strategy.base import (
 )
 from hdmm.strategy.coordinates import WAYS, Coordinates
 from hdmm.strategy.direct import DirectStrategy
-from hdmm.strategy.equations import NEGLIGIBLE, Equations, weighed
+from hdmm.strategy.equations import NEGLIGIBLE, Equations, block_lengths, weighed
 from hdmm.strategy.kron import KronStrategy
 from hdmm.strategy.rows import RowTypes
 from hdmm.strategy.union import UnionStrategy
@@ -141,8 +141,8 @@ class JointStrategy(Strategy):
 
     @cached_property
     def _outside(self) -> Array:
-        """Directions that no block tells, whatever the noise."""
-        return Equations(self._coordinates, self.blocks, [0.0] * len(self.blocks)).outside()
+        """Directions that no block tells, whatever the noise and the weights."""
+        return Equations(self._coordinates, self.blocks, block_lengths(self.blocks)).outside()
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return self._one(product).row_types(product, axis) if self.bounded else written_types(product, axis)
@@ -178,7 +178,7 @@ class JointStrategy(Strategy):
         key = tuple(noise)
         if key not in self._solvers:
             self._solvers.clear()
-            self._solvers[key] = Equations(self._coordinates, self.blocks, key)
+            self._solvers[key] = Equations(self._coordinates, self.blocks, weighed(self.blocks, key))
         return self._solvers[key]
 
     @cached_property
