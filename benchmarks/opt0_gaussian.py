@@ -39,7 +39,7 @@ def textbook(V: np.ndarray, target: float, limit: float) -> tuple[float, float]:
 
     def loss(entries: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best
-        X = np.zeros(V.shape)
+        X = np.zeros((len(V), len(V)))
         X[below] = entries
         X += X.T
         np.fill_diagonal(X, 1)
