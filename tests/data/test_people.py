@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from hashlib import md5
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hdmm.data import CsvFile, count
+from hdmm.data.people import SALT
 from hdmm.errors import DataError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
@@ -38,11 +39,12 @@ def oracle(records: list[Record], rows: int) -> list[list[int]]:
             people[who].append(("FM".index(sex), int(age)))
     kept: Counter[tuple[int, int]] = Counter()
     for who, own in people.items():
+        key = sha256(f"{SALT}{who}".encode()).hexdigest()[:32]
         keyed = []
         seen: Counter[tuple[int, int]] = Counter()
         for cell in own:
             seen[cell] += 1
-            keyed.append((md5(f"{who},{cell[0]},{cell[1]},{seen[cell]}".encode()).hexdigest(), cell))
+            keyed.append((sha256(f"{key},{cell[0]},{cell[1]},{seen[cell]}".encode()).hexdigest()[:32], cell))
         kept.update(cell for _, cell in sorted(keyed)[:rows])
     table = np.zeros((2, 5), int)
     for cell, times in kept.items():

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
+from hdmm.data.people import SALT
 from tests.fuzz.schemas import Attribute
 from tests.fuzz.workloads import Schema
 
@@ -61,7 +62,8 @@ def counts(schema: Schema, records: Sequence[Record], rows: int, people: bool) -
 
 
 def _key(person: str, cells: tuple[int, ...], copy: int) -> str:
-    return hashlib.md5(",".join([person, *map(str, cells), str(copy)]).encode()).hexdigest()
+    key = hashlib.sha256((SALT + person).encode()).hexdigest()[:32]
+    return hashlib.sha256(",".join([key, *map(str, cells), str(copy)]).encode()).hexdigest()[:32]
 
 
 SOURCES = (*("csv",) * 8, "tsv", "sqlite", "parquet", "pandas", "polars", "arrow", "typed", "duckdb")

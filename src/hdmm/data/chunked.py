@@ -36,7 +36,12 @@ class Chunked(Source):
 
     @final
     def count(
-        self, schema: Schema, tables: Sequence[tuple[str, ...]], unit: Unit | None, on_progress: Advance | None
+        self,
+        schema: Schema,
+        tables: Sequence[tuple[str, ...]],
+        unit: Unit | None,
+        on_progress: Advance | None,
+        most: int | None = None,
     ) -> Counts:
         tallies = [Tally(table, schema) for table in tables]
 
@@ -45,15 +50,28 @@ class Chunked(Source):
                 one.add(records)
 
         if unit is None or unit.id is None:
-            _each(self.chunks(schema), tally, on_progress)
+            if most is None:
+                _each(self.chunks(schema), tally, on_progress)
+            else:
+                for records in _first(self.chunks(schema), most):
+                    tally(records)
         else:
             from hdmm.data.people import waiting
 
             with waiting(schema.names, unit.rows) as people:
                 _each(self.chunks(schema, unit.id), people.add, on_progress)
-                for kept in people.kept():
+                for kept in people.kept(most):
                     tally(kept)
         return [one.counts for one in tallies]
+
+
+def _first(chunks: Iterator[Chunk], most: int) -> Iterator[Records]:
+    """The first records that are inside the schema's domains, in the order of the source."""
+    left = most
+    for chunk in chunks:
+        records = chunk.decode().inside()
+        yield records.first(left)
+        left -= min(left, records.count)
 
 
 def _each(chunks: Iterator[Chunk], use: Callable[[Records], None], on_progress: Advance | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hdmm.data.columns import Direct, Lookup, Value, empty, reading
 from hdmm.data.engine import Engine, batches
-from hdmm.data.people import LONGEST_ID
+from hdmm.data.people import key_of
 from hdmm.errors import DataError
 from hdmm.schema import OUTSIDE, Domain, Schema
 
@@ -25,13 +25,14 @@ def check_types(table: Any, schema: Schema, id: str | None) -> None:
 
 
 def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: ExitStack) -> Any:
-    """The query for the codes c0, c1, … of the attributes; with ``id`` also ``person``, a text, and ``key``, its bytes.
+    """The query for the codes c0, c1, … of the attributes; with ``id`` also ``key``, which tells people apart.
 
     The small tables that it refers to are there as long as ``lookups``.
     """
     columns = schema.columns
-    raw = {f"r{at}": _signed(table[column]) for at, column in enumerate(columns)}
-    given = records = table.select(raw | _person(engine, table, id))
+    raw = {f"r{at}": _carried(engine, table[column]) for at, column in enumerate(columns)}
+    people = {} if id is None else {"key": key_of(engine, engine.bounded(table[id].cast("string")))}
+    given = records = table.select(raw | people)
     types = {column: given.schema()[f"r{at}"] for at, column in enumerate(columns)}
     digits: dict[str, Value] = {}
     keeps: list[Value] = []
@@ -45,15 +46,21 @@ def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: E
         digits[column], keep = _filled(domain, empty(types[column], records[f"r{at}"]), inside, code)
         keeps.append(keep)
     attributes = {f"c{at}": _combined(schema[name], name, digits) for at, name in enumerate(schema.names)}
-    people = {} if id is None else {"person": records.person, "key": records.key}
-    if id is not None:
-        keeps.append(records.person.length().between(1, LONGEST_ID))
-    return records.filter(keeps).select({**attributes, **people})
+    if id is None:
+        return records.filter(keeps).select(attributes)
+    return records.filter([*keeps, records.key.notnull()]).select({**attributes, "key": records.key})
 
 
-def _signed(column: Value) -> Value:
-    """The column, in a type that can be compared with signed numbers."""
-    return column.cast("decimal(20, 0)") if column.type().is_uint64() else column
+_SIGNED = {"uint8": "int16", "uint16": "int32", "uint32": "int64", "uint64": "decimal(20, 0)"}
+
+
+def _carried(engine: Engine, column: Value) -> Value:
+    """The column without texts that are too long, and in a type that can be compared with signed numbers."""
+    type = column.type()
+    if type.is_string():
+        return engine.bounded(column)
+    wider = _SIGNED.get(str(type).removeprefix("!"))  # which says that nothing is missing
+    return column if wider is None else column.cast(wider)
 
 
 def _read(read: Direct | Lookup, records: Any, at: int) -> tuple[Value, Value]:
@@ -62,13 +69,6 @@ def _read(read: Direct | Lookup, records: Any, at: int) -> tuple[Value, Value]:
         found = records[f"d{at}"]
         return found.notnull(), found
     return read.inside(records[f"r{at}"]), read.code(records[f"r{at}"])
-
-
-def _person(engine: Engine, table: Any, id: str | None) -> dict[str, Value]:
-    if id is None:
-        return {}
-    text = engine.trim(table[id].cast("string"))
-    return {"person": text, "key": engine.bytes_of(text)}
 
 
 def _filled(domain: Domain, none: Value, inside: Value, code: Value) -> tuple[Value, Value]:

@@ -12,7 +12,7 @@ from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 CAP = 2**40
-"""Where a count stops: public, so that exact arithmetic downstream never depends on the number of records."""
+"""Where counts stop: public, so that exact arithmetic downstream never depends on the number of records."""
 
 
 def count(
@@ -30,9 +30,16 @@ def count(
     records. A record with a value outside the domain of any attribute of the schema is counted in no table, so that all
     tables count the same records. Where the unit names the column that tells people apart, each counts with as many
     records as it allows (:mod:`hdmm.data.people`). The source has been checked (:meth:`Source.columns_check`).
+
+    No count exceeds ``cap``. Where records are added or removed, each cell stops there by itself. Where they are
+    replaced, that would not do: of two tables one may have stopped and the other not, and a replacement would then look
+    like an addition in one of them. So it is the number of records that stops there (docs/privacy.md, step 1).
     """
+    replaced = unit is not None and unit.neighbours == "replace-one"
     try:
         counts = source.count(schema, tables, unit, on_progress)
+        if replaced and any(int(table.sum()) > cap for table in counts[:1]):  # every table counts all records
+            counts = source.count(schema, tables, unit, on_progress, cap)
     except HdmmError:
         raise
     except Exception as error:  # its message might tell something about the records: only its kind goes on

@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.data.chunked import Chunk, Chunked
-from hdmm.data.fields import PADDING, distinct
-from hdmm.data.lines import LONGEST_LINE, header, records, separators, unquote
+from hdmm.data.fields import PADDING, Distinct, distinct
+from hdmm.data.lines import LONGEST_LINE, Positions, header, records, separators, unquote
 from hdmm.data.people import identifier
 from hdmm.data.source import check_columns, check_file
 from hdmm.data.tally import Records
 from hdmm.errors import DataError, FaultError
 from hdmm.schema import Domain, Schema
+from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
+_NOTHING = NO_VALUE.encode()
 _CHUNK = 8 << 20  # bytes; with smaller chunks the threads wait more for each other's Python steps
 
 
@@ -125,22 +127,30 @@ class _Layout:
         for name, attribute in self.attributes.items():
             columns = []
             for place, domain in zip(self.places[name], attribute.columns(name).values(), strict=True):
-                texts, which = distinct(data, marks[first + place] + 1, marks[first + (place + 1)])
+                texts, which = _texts(data, marks, first + place)
                 if quoted:  # otherwise there is only trimming to do, which the domain does itself
                     texts = [unquote(text) for text in texts]
                 columns.append(domain.encode(texts).astype(np.min_scalar_type(-domain.size))[which])
             codes[name] = attribute.combine(columns).astype(np.min_scalar_type(-attribute.size), copy=False)
         people = None
         if self.person is not None:
-            people = _people(*distinct(data, marks[first + self.person] + 1, marks[first + (self.person + 1)]))
+            people = _people(*_texts(data, marks, first + self.person))
         return Records(len(first), codes, people)
 
 
+def _texts(data: bytes, marks: Positions, places: Positions) -> Distinct:
+    """The distinct texts of the fields after these separators; those that are too long are no value at all."""
+    texts, which = distinct(data, marks[places] + 1, marks[places + 1])
+    return Distinct([text if len(text) <= LONGEST_TEXT else _NOTHING for text in texts], which)
+
+
 def _people(texts: list[bytes], which: NDArray[np.int32]) -> Any:
-    """Identifiers as an Arrow array, null where there is none."""
+    """Identifiers as an Arrow array, each distinct one once, null where there is none."""
     import pyarrow as pa
 
-    return pa.array([identifier(unquote(text)) for text in texts], pa.string()).take(pa.array(which))
+    found = [identifier(unquote(text)) for text in texts]
+    none = np.array([one is None for one in found], bool)
+    return pa.DictionaryArray.from_arrays(pa.array(which, mask=none[which]), [one or "" for one in found])
 
 
 def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:

@@ -11,18 +11,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, final
 from uuid import uuid4
 
 import numpy as np
 
+from hdmm.data.people import DIGITS
+from hdmm.errors import DataError
 from hdmm.matrix.workspace import memory_limit
-from hdmm.schema.text import BLANKS
+from hdmm.schema.text import BLANKS, LONGEST_TEXT, NO_VALUE
 
 _MOST, _LEAST = 2 << 30, 256 << 20
 """Bytes of memory of DuckDB in this process: a quarter of what may be used, within these."""
 _BATCH = 1 << 18
 _PERFECT = 22  # bits of a key up to which DuckDB counts in an array, several times faster than in a hash table
+_BLANKS = BLANKS.decode()
+_ENCODINGS = {"UTF8": "UTF8", "LATIN1": "UTF8", "SQL_ASCII": "SQL_ASCII"}
+"""The encodings of databases whose every text has bytes in the encoding beside them."""
 
 Make = Callable[[Any], Any]
 
@@ -37,8 +43,18 @@ class Engine:
     """A text without our blanks around it."""
     bytes_of: Make
     """The bytes of a text, in hexadecimal with capitals."""
-    md5: Make
-    """The MD5 of a text, in hexadecimal."""
+    octets: Make
+    """How many bytes a text has."""
+    key: Make
+    """The first 128 bits of the SHA-256 of a text, as a value that is ordered like their hexadecimal digits."""
+    key_type: str
+    """The type of a key, as ibis calls it: of a fixed size."""
+
+    def bounded(self, text: Any) -> Any:
+        """The text, or one that no domain holds where it is too long to be carried on."""
+        import ibis
+
+        return ibis.ifelse(self.octets(text) > LONGEST_TEXT, NO_VALUE, text)
 
     @contextmanager
     def lookup(self, keys: Sequence[Any], codes: Sequence[int], types: Mapping[str, str]) -> Iterator[Any]:
@@ -81,44 +97,89 @@ def _array(batch: Any, column: str) -> Any:
     return batch.column(column).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
 
-ENGINES = ("duckdb", "postgres", "pyspark")
-"""The engines of ibis that count where the records are; records of others are copied into DuckDB first."""
-
-
 def engine_of(backend: Any) -> Engine:
     """The functions of a backend that is one of :data:`ENGINES`."""
-    blanks = BLANKS.decode()
-    trim = _builtin("trim" if backend.name == "duckdb" else "btrim", 2)
-    encode, md5 = _builtin("hex", 1), _builtin("md5", 1)
-    if backend.name != "postgres":
-        return Engine(backend, lambda text: trim(text, blanks), encode, md5)
-    upper, convert, written = _builtin("upper", 1), _builtin("convert_to", 2), _builtin("encode", 2)
+    return _ENGINES[backend.name](backend)
+
+
+def _duckdb(backend: Any) -> Engine:
+    trim, sha256 = _builtin("trim", str, str), _builtin("sha256", str)
     return Engine(
         backend,
-        lambda text: trim(text, blanks),
-        lambda text: upper(written(convert(text, "UTF8"), "hex")),
-        lambda text: md5(convert(text, "UTF8")),  # whatever encoding the database has
+        lambda text: trim(text, _BLANKS),
+        _builtin("hex", str),
+        _builtin("strlen", str, to=int),
+        lambda text: sha256(text).left(DIGITS).cast("uuid"),
+        "uuid",
     )
 
 
+def _spark(backend: Any) -> Engine:
+    trim, sha2 = _builtin("btrim", str, str), _builtin("sha2", str, int)
+    return Engine(
+        backend,
+        lambda text: trim(text, _BLANKS),
+        _builtin("hex", str),
+        _builtin("octet_length", str, to=int),
+        lambda text: sha2(text, 256).left(DIGITS),
+        "string",
+    )
+
+
+def _postgres(backend: Any) -> Engine:
+    """Texts are compared by their bytes as they are stored, which no conversion can fail for."""
+    encoding = _encoding(backend)
+    trim, convert = _builtin("btrim", str, str), _builtin("convert_to", str, str, to=bytes)
+    upper, written, sha256 = _builtin("upper", str), _builtin("encode", bytes, str), _builtin("sha256", bytes, to=bytes)
+    return Engine(
+        backend,
+        lambda text: trim(text, _BLANKS),
+        lambda text: upper(written(convert(text, encoding), "hex")),
+        _builtin("octet_length", str, to=int),
+        lambda text: written(sha256(convert(text, encoding)), "hex").left(DIGITS).cast("uuid"),
+        "uuid",
+    )
+
+
+def _encoding(backend: Any) -> str:
+    """How the bytes of texts are asked for: in UTF-8, or where the database does not know its encoding, as they are.
+
+    From other encodings a single character without a counterpart in UTF-8 would stop the count.
+    """
+    found = backend.con.info.parameter_status("server_encoding")
+    if found not in _ENCODINGS:
+        raise DataError(
+            f"the database has the encoding {found}, from which not every text can be read; copy the table to one with "
+            f"the encoding UTF8, or write it to a file (supported: {', '.join(_ENCODINGS)})"
+        )
+    return _ENCODINGS[found]
+
+
+_ENGINES: Mapping[str, Callable[[Any], Engine]] = {"duckdb": _duckdb, "postgres": _postgres, "pyspark": _spark}
+ENGINES = tuple(_ENGINES)
+"""The engines of ibis that count where the records are; records of others are copied into DuckDB first."""
+
+
 @cache
-def _builtin(name: str, arguments: int) -> Callable[..., Any]:
-    """A function of the engine, from texts to a text."""
+def _builtin(name: str, *given: type, to: type = str) -> Callable[..., Any]:
+    """A function of the engine, of these types."""
     import ibis
 
-    def one(text: str) -> str: ...  # type: ignore[empty-body]
+    def one(value: Any) -> Any: ...
 
-    def two(text: str, other: str) -> str: ...  # type: ignore[empty-body]
+    def two(value: Any, other: Any) -> Any: ...
 
     made: Callable[..., Any] = ibis.udf.scalar.builtin(
-        one if arguments == 1 else two, name=name, signature=((str,) * arguments, str)
+        one if len(given) == 1 else two, name=name, signature=(given, to)
     )
     return made
 
 
 @contextmanager
-def in_process(database: str | None = None) -> Iterator[Engine]:
+def in_process(database: Path | None = None) -> Iterator[Engine]:
     """DuckDB in this process, with or without a database file, which is only read.
+
+    A name is a table or a view of the database, never a file or a variable; a database is a file, never an address.
 
     What does not fit into memory goes to a private temporary directory, which is removed afterwards.
     """
@@ -132,8 +193,9 @@ def in_process(database: str | None = None) -> Iterator[Engine]:
         if database is None:
             backend = ibis.duckdb.connect(**settings)
         else:
-            backend = ibis.duckdb.connect(database, read_only=True, **settings)
+            backend = ibis.duckdb.connect(str(database.resolve()), read_only=True, **settings)
         try:
+            backend.con.execute("SET python_enable_replacements = false")
             backend.con.execute(f"SET perfect_ht_threshold = {_PERFECT}")
             backend.con.execute("SET preserve_insertion_order = false")
             yield engine_of(backend)

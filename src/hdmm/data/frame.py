@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
+from hdmm.data.arrow import readable
 from hdmm.data.engine import in_process
 from hdmm.data.relation import Relation, View
 from hdmm.data.values import text_of
@@ -45,21 +46,26 @@ def _arrow(data: Any, columns: Sequence[str]) -> Any:
     import pyarrow as pa
 
     if _library(data) == "pyarrow":
-        found = data.select(list(columns))
-    elif _library(data) == "polars":
-        found = data.select(list(columns)).to_arrow()
-    else:
-        found = pa.table({name: _pandas(data[name]) for name in columns})
-    for at, field in enumerate(found.schema):
-        if pa.types.is_dictionary(field.type):
-            found = found.set_column(at, field.name, found.column(at).cast(field.type.value_type))
-    return found
+        return readable(data.select(list(columns)))
+    if _library(data) == "polars":
+        return readable(data.select(list(columns)).to_arrow())
+    return readable(pa.table({name: _pandas(data[name]) for name in columns}))
 
 
 def _pandas(column: Any) -> Any:
-    """A column of pandas; where it holds objects of any kind, each by itself as a text."""
+    """A column of pandas: objects, texts and categories of any kind each by itself as a text, others by their type.
+
+    What one value is never changes how another is read: the categories of a column are values, too.
+    """
     import pyarrow as pa
 
-    if column.dtype == object:
-        return pa.array([text_of(value) for value in column], pa.string())
-    return pa.Array.from_pandas(column)
+    if type(column.dtype).__name__ == "CategoricalDtype":
+        texts = pa.array([text_of(value) for value in column.cat.categories], pa.string())
+        codes = column.cat.codes.to_numpy()
+        return texts.take(pa.array(codes, mask=codes < 0))
+    if column.dtype != object:
+        try:
+            return pa.Array.from_pandas(column)
+        except UnicodeEncodeError:  # half of a pair of surrogates, in a column of texts
+            pass
+    return pa.array([text_of(value) for value in column], pa.string())

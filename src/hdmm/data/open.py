@@ -71,12 +71,13 @@ def _there(path: Path) -> bool:
 
 
 def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
-    seen: set[Path] = set()
+    seen: set[tuple[int, int]] = set()
     for path in paths:
         check_file(path)
-        if path.resolve() in seen:  # its people would count twice, and be protected half as well
+        status = path.stat()
+        if (status.st_dev, status.st_ino) in seen:  # its people would count twice, and be protected half as well
             raise DataError(f"{path}: is given twice; give each file once")
-        seen.add(path.resolve())
+        seen.add((status.st_dev, status.st_ino))
     columnar = [path.suffix.lower() in _PARQUET for path in paths]
     if any(columnar) and not all(columnar):
         raise DataError(f"{paths[columnar.index(False)]}: is no Parquet file, others are; give files of one kind")

@@ -2,37 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
-from hdmm.data.engine import in_process
+from hdmm.data.arrow import readable_batches
+from hdmm.data.engine import Engine, in_process
 from hdmm.data.relation import Relation, View, view_of
+from hdmm.data.source import Advance, Counts, Source
 from hdmm.errors import DataError
+from hdmm.privacy.unit import Unit
+from hdmm.schema import Schema
 
 
 @final
 @dataclass(frozen=True)
-class Parquet(Relation):
-    """One or several Parquet files, whose columns have the same names and types."""
+class Parquet(Source):
+    """One or several Parquet files, whose columns have the same names and types.
+
+    DuckDB reads them itself. Where it gives up on a value, such as a text that is not UTF-8, they are read again by
+    Arrow, which hands over every other value as it is.
+    """
+
+    paths: tuple[Path, ...]
+
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
+        _ByEngine(self.paths).columns_check(schema, id)
+
+    def count(
+        self,
+        schema: Schema,
+        tables: Sequence[tuple[str, ...]],
+        unit: Unit | None,
+        on_progress: Advance | None,
+        most: int | None = None,
+    ) -> Counts:
+        import duckdb
+
+        try:
+            return _ByEngine(self.paths).count(schema, tables, unit, on_progress, most)
+        except duckdb.Error:
+            return _ByArrow(self.paths).count(schema, tables, unit, on_progress, most)
+
+
+def _place(paths: Sequence[Path]) -> str:
+    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} other files"
+
+
+@final
+@dataclass(frozen=True)
+class _ByEngine(Relation):
+    """The files as DuckDB reads them."""
 
     paths: tuple[Path, ...]
 
     @property
     def place(self) -> str:
-        return str(self.paths[0]) if len(self.paths) == 1 else f"{self.paths[0]} and {len(self.paths) - 1} other files"
+        return _place(self.paths)
 
     @contextmanager
     def opened(self) -> Iterator[View]:
-        with in_process() as engine:
-            first = engine.backend.read_parquet(self.paths[0]).schema()
-            for path in self.paths[1:]:
-                if dict(engine.backend.read_parquet(path).schema()) != dict(first):
+        with in_process() as engine, _named(self.paths) as names:
+            first = _read(engine, names[:1]).schema()
+            for path, name in zip(self.paths[1:], names[1:], strict=True):
+                if dict(_read(engine, [name]).schema()) != dict(first):
                     raise DataError(
                         f"{path}: its columns have other names or types than those of {self.paths[0]}; "
                         "write all files with the same ones, or give each to a release of its own"
                     )
-            table = engine.backend.read_parquet([str(path) for path in self.paths])
-            yield view_of(engine, table)
+            yield view_of(engine, _read(engine, names))
+
+
+@contextmanager
+def _named(paths: Sequence[Path]) -> Iterator[list[str]]:
+    """Names for files in which DuckDB sees neither patterns nor columns: links of ours in a directory of our own.
+
+    It would take ``d[1].parquet`` for a pattern that ``d1.parquet`` matches.
+    """
+    with tempfile.TemporaryDirectory(prefix="hdmm-") as directory:
+        names = []
+        for number, path in enumerate(paths):
+            link = Path(directory, f"{number}.parquet")
+            link.symlink_to(path.resolve())
+            names.append(escape(str(link)))
+        yield names
+
+
+def _read(engine: Engine, names: Sequence[str]) -> Any:
+    """The records of files; that there are as many files as names is checked, since each must be read once."""
+    (found,) = engine.backend.con.execute("SELECT count(*) FROM glob(?)", [list(names)]).fetchone()
+    if found != len(names):
+        raise DataError(f"{len(names)} Parquet files were given, and DuckDB reads {found}; rename the directory TMPDIR")
+    return engine.backend.read_parquet(list(names), hive_partitioning=False, union_by_name=False, filename=False)
+
+
+@final
+@dataclass(frozen=True)
+class _ByArrow(Relation):
+    """The files as Arrow reads them, some records at a time."""
+
+    paths: tuple[Path, ...]
+
+    @property
+    def place(self) -> str:
+        return _place(self.paths)
+
+    @contextmanager
+    def opened(self) -> Iterator[View]:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
+
+        files = [ParquetFile(path) for path in self.paths]
+        with in_process() as engine:
+
+            def table(columns: Sequence[str], records: bool) -> Any:
+                needed = pa.schema([files[0].schema_arrow.field(name) for name in columns])
+                batches = (batch.select(columns) for file in files for batch in file.iter_batches(columns=columns))
+                engine.backend.con.register("batches", readable_batches(batches, needed))
+                engine.backend.con.execute("CREATE TEMP TABLE records AS SELECT * FROM batches")
+                return engine.backend.table("records")
+
+            yield View(engine, files[0].schema_arrow.names, table)

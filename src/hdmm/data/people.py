@@ -1,10 +1,15 @@
 """Which of a person's records count, where a person may have more of them than the privacy unit allows.
 
-Of anyone with more than k records inside the schema's domains, k are kept: those whose keys come first. The key of a
-record is the MD5 of the person's identifier, the record's codes and the number of the copy among equal records, so that
-the choice is as good as random, is the same in whatever order the records come and on every engine, and looks at that
-person's records alone. Collisions do no harm: they, too, concern one person. People are told apart by the exact text of
-the identifier; a record without one is nobody's, and is not counted.
+Of anyone with more than k records inside the schema's domains, k are kept: those whose marks come first. The mark of a
+record is a hash of the person's key, the record's codes and the number of the copy among equal records. So the choice
+is as good as random, is the same in whatever order the records come and on every engine, and looks at that person's
+records alone.
+
+An identifier is replaced by its key as soon as it is read: the first 128 bits of the SHA-256 of its text after a salt.
+The salt is drawn anew by every process and never leaves it, so that nobody can make two identifiers with one
+key, and what engines write to disk cannot be traced back to identifiers. Among 10⁹ people two have the same key with a
+probability of 10⁻²¹; both would then count as one person. A record without an identifier is nobody's, and is not
+counted.
 
 Records that hdmm reads itself wait in DuckDB, in memory and beyond that in a private temporary directory, which is
 removed afterwards; those in a database are chosen there.
@@ -12,6 +17,7 @@ removed afterwards; those in a database are chosen there.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -20,13 +26,20 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from hdmm.data.tally import Records
-from hdmm.schema.text import BLANKS
+from hdmm.privacy.stream import random_bytes
+from hdmm.schema.text import BLANKS, NO_VALUE
 
 if TYPE_CHECKING:
     from hdmm.data.engine import Engine
 
 LONGEST_ID = 1000
-"""Characters of an identifier; beyond that it is none, so that what a record takes in memory is bounded."""
+"""Characters of an identifier; a longer one is none."""
+
+DIGITS = 32
+"""Hexadecimal digits of a key."""
+
+SALT = random_bytes(32).hex()
+"""What is hashed before an identifier: the same for all sources of a process, and kept nowhere else."""
 
 
 def identifier(text: bytes) -> str | None:
@@ -35,14 +48,25 @@ def identifier(text: bytes) -> str | None:
         found = text.strip(BLANKS).decode()
     except UnicodeDecodeError:
         return None
-    return found if 1 <= len(found) <= LONGEST_ID else None
+    return found if 1 <= len(found) <= LONGEST_ID and found != NO_VALUE else None
+
+
+def person_key(identifier: str) -> str:
+    """The key of an identifier, in hexadecimal digits."""
+    return hashlib.sha256((SALT + identifier).encode()).hexdigest()[:DIGITS]
+
+
+def key_of(engine: Engine, column: Any) -> Any:
+    """The key in an engine, from a column of texts that are not too long: null where there is no identifier."""
+    import ibis
+
+    text = engine.trim(column)
+    held = text.length().between(1, LONGEST_ID) & (text != NO_VALUE)
+    return ibis.ifelse(held, engine.key(ibis.literal(SALT) + text), ibis.null(engine.key_type))
 
 
 def chosen(engine: Engine, coded: Any, codes: Sequence[str], rows: int) -> Any:
-    """The codes of the records that count, from a table of ``codes``, ``person`` (a text) and ``key`` (its bytes).
-
-    People are told apart by ``key``: what an engine takes for equal texts may depend on its collation.
-    """
+    """The codes of the records that count, from a table of ``codes`` and ``key``, which tells people apart."""
     import ibis
 
     many = coded.group_by("key").agg(records=ibis._.count()).filter(ibis._.records > rows).select(many="key")
@@ -51,12 +75,12 @@ def chosen(engine: Engine, coded: Any, codes: Sequence[str], rows: int) -> Any:
     alike = ["key", *codes]
     # Engines that want an order get one that says nothing: within a group of equal records.
     several = several.mutate(copy=ibis.row_number().over(group_by=alike, order_by="key").cast("int64") + 1)
-    text = several.person
+    text = several.key.cast("string").replace("-", "")  # which some engines write into keys
     for name in (*codes, "copy"):
         text = text + "," + several[name].cast("string")
-    keyed = several.mutate(mark=engine.md5(text))
+    marked = several.mutate(mark=engine.key(text))
     place = ibis.row_number().over(group_by="key", order_by=["mark", *codes, "copy"])
-    kept = keyed.mutate(place=place).filter(ibis._.place < rows).select(*codes)
+    kept = marked.mutate(place=place).filter(ibis._.place < rows).select(*codes)
     return few.union(kept)
 
 
@@ -71,7 +95,7 @@ class Waiting:
         self._rows = rows
         self._lock = Lock()
         columns = ", ".join(f"{code} INTEGER" for code in self._codes)
-        engine.backend.con.execute(f"CREATE TABLE records (person VARCHAR, {columns})")
+        engine.backend.con.execute(f"CREATE TABLE records (key UUID, {columns})")
 
     def add(self, records: Records) -> None:
         """Take some records in."""
@@ -79,20 +103,32 @@ class Waiting:
 
         assert records.people is not None
         codes = [pa.array(records.codes[name].astype(np.int32)) for name in self._names]
-        batch = pa.table([records.people, *codes], names=["person", *self._codes])
+        batch = pa.table([_keys(records.people), *codes], names=["key", *self._codes])
         connection = self._engine.backend.con
         with self._lock:
             connection.register("batch", batch)
             connection.execute("INSERT INTO records SELECT * FROM batch")
             connection.unregister("batch")
 
-    def kept(self) -> Iterator[Records]:
-        """The records that count: each combination of codes that there is, and how many times."""
-        records = self._engine.backend.table("records")
-        records = records.mutate(key=self._engine.bytes_of(records.person))
-        kept = chosen(self._engine, records, self._codes, self._rows)
+    def kept(self, most: int | None = None) -> Iterator[Records]:
+        """The records that count: each combination of codes that there is, and how many times.
+
+        With ``most`` only this many records, the first in the order of their codes.
+        """
+        kept = chosen(self._engine, self._engine.backend.table("records"), self._codes, self._rows)
+        if most is not None:
+            kept = kept.order_by(self._codes).limit(most)
         for codes, times in self._engine.groups(kept, {code: kept[code] for code in self._codes}):
             yield Records(len(times), dict(zip(self._names, codes.values(), strict=True)), times=times)
+
+
+def _keys(people: Any) -> Any:
+    """The keys of identifiers, each distinct one hashed once where it is known which are."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(people.type):
+        return _keys(people.dictionary).take(people.indices)
+    return pa.array([person_key(text) for text in people.to_pylist()], pa.string())
 
 
 @contextmanager

@@ -68,11 +68,16 @@ class Relation(Source):
 
     @final
     def count(
-        self, schema: Schema, tables: Sequence[tuple[str, ...]], unit: Unit | None, on_progress: Advance | None
+        self,
+        schema: Schema,
+        tables: Sequence[tuple[str, ...]],
+        unit: Unit | None,
+        on_progress: Advance | None,
+        most: int | None = None,
     ) -> Counts:
         with self.opened() as view:
             table = _needed(view, schema, None if unit is None else unit.id, records=True)
-            return _count(view.engine, table, schema, tables, unit, on_progress)
+            return _count(view.engine, table, schema, tables, unit, on_progress, most)
 
     @contextmanager
     def _tried(self) -> Iterator[None]:
@@ -129,6 +134,7 @@ def _count(
     tables: Sequence[tuple[str, ...]],
     unit: Unit | None,
     on_progress: Advance | None,
+    most: int | None,
 ) -> Counts:
     """Put the records down once, then count groups of attributes from which tables add up."""
     id, rows = (None, 1) if unit is None else (unit.id, unit.rows)
@@ -136,6 +142,8 @@ def _count(
     groups = cover(tables, dict(zip(schema.names, schema.sizes, strict=True)))
     tallies = [Tally(one, schema) for one in tables]
     with _kept(engine, table, schema, id, rows, packing) as records:
+        if most is not None:
+            records = records.order_by(records.columns).limit(most)
         for done, group in enumerate(groups, 1):
             for found in packing.counted(engine, records, group.names):
                 for at in group.tables:

@@ -29,9 +29,17 @@ class Source(ABC):
 
     @abstractmethod
     def count(
-        self, schema: Schema, tables: Sequence[tuple[str, ...]], unit: Unit | None, on_progress: Advance | None
+        self,
+        schema: Schema,
+        tables: Sequence[tuple[str, ...]],
+        unit: Unit | None,
+        on_progress: Advance | None,
+        most: int | None = None,
     ) -> Counts:
-        """The records in every cell of every table, as :func:`hdmm.data.count` describes; not yet capped."""
+        """The records in every cell of every table, as :func:`hdmm.data.count` describes; not yet capped.
+
+        With ``most`` only this many records, the first in some order that does not depend on which others there are.
+        """
 
 
 def check_file(path: Path) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, final
-from urllib.parse import quote
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from hdmm.data.tally import Records
 from hdmm.data.values import text_of
 from hdmm.errors import DataError
 from hdmm.schema import Bins, Domain, Schema
+from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
 _BATCH = 1 << 16
 _REAL = ("REAL", "FLOA", "DOUB")  # as SQLite itself recognises declared types
@@ -56,7 +56,7 @@ class SqliteTable(Chunked):
                 )
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
-        wanted = ", ".join(map(_quoted, [*schema.columns, *([] if id is None else [id])]))
+        wanted = ", ".join(map(_bounded, [*schema.columns, *([] if id is None else [id])]))
         with self._connected() as connection:
             (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
             cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")
@@ -67,13 +67,21 @@ class SqliteTable(Chunked):
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(f"file:{quote(str(self.path))}?mode=ro", uri=True)) as connection:
+        # As an absolute address, in which no part of the name means anything else.
+        with closing(sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.text_factory = bytes  # what is not UTF-8 is outside every domain, and no error
             yield connection
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _bounded(name: str) -> str:
+    """A column without texts that are too long to be carried on."""
+    column = _quoted(name)
+    size = f"CASE WHEN typeof({column}) IN ('text', 'blob') THEN length(CAST({column} AS BLOB)) ELSE 0 END"
+    return f"CASE WHEN {size} > {LONGEST_TEXT} THEN char({ord(NO_VALUE)}) ELSE {column} END"
 
 
 def _decode(rows: Sequence[tuple[Value, ...]], domains: Mapping[str, Domain], owned: bool) -> Records:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 from hdmm.data.engine import Engine, engine_of, in_process
 from hdmm.data.relation import Relation, View, view_of
@@ -43,9 +43,14 @@ class Table(Source):
         self._source.columns_check(schema, id)
 
     def count(
-        self, schema: Schema, tables: Sequence[tuple[str, ...]], unit: Unit | None, on_progress: Advance | None
+        self,
+        schema: Schema,
+        tables: Sequence[tuple[str, ...]],
+        unit: Unit | None,
+        on_progress: Advance | None,
+        most: int | None = None,
     ) -> Counts:
-        return self._source.count(schema, tables, unit, on_progress)
+        return self._source.count(schema, tables, unit, on_progress, most)
 
 
 def _opened(database: str, name: str) -> Source:
@@ -91,7 +96,7 @@ class _DuckDB(Relation):
 
     @contextmanager
     def opened(self) -> Iterator[View]:
-        with in_process(str(self.path)) as engine:
+        with in_process(self.path) as engine:
             yield _view(engine, self.name)
 
 
@@ -120,11 +125,12 @@ class _Postgres(Relation):
 
 
 def _view(engine: Engine, name: str) -> View:
-    if name in engine.backend.list_tables():
-        table: Any = engine.backend.table(name)
-    else:
-        schema, _, rest = name.rpartition(".")
-        if not schema or rest not in engine.backend.list_tables(database=schema):
-            raise DataError(f"there is no table {name!r}; check its name, and write schema.name for one elsewhere")
-        table = engine.backend.table(rest, database=schema)
-    return view_of(engine, table)
+    backend = engine.backend
+    schema, _, rest = name.rpartition(".")
+    here = name in backend.list_tables()
+    there = bool(schema) and schema in backend.list_databases() and rest in backend.list_tables(database=schema)
+    if here and there:
+        raise DataError(f"{name!r} is a table here, and {rest!r} one in the schema {schema!r}; rename one of them")
+    if not here and not there:
+        raise DataError(f"there is no table {name!r}; check its name, and write schema.name for one elsewhere")
+    return view_of(engine, backend.table(name) if here else backend.table(rest, database=schema))

@@ -33,9 +33,13 @@ class Records:
         masks = [codes >= 0 for codes in self.codes.values() if codes.min(initial=0) < 0]
         if self.people is not None and self.people.null_count:
             masks.append(self.people.is_valid().to_numpy(zero_copy_only=False))
-        if not masks:
-            return self
-        kept = np.flatnonzero(np.all(masks, axis=0))
+        return self._taken(np.flatnonzero(np.all(masks, axis=0))) if masks else self
+
+    def first(self, most: int) -> Records:
+        """The first of them, at most this many."""
+        return self if self.count <= most else self._taken(np.arange(most))
+
+    def _taken(self, kept: NDArray[np.intp]) -> Records:
         people = None if self.people is None else self.people.take(kept)
         times = None if self.times is None else self.times[kept]
         return Records(len(kept), {name: codes[kept] for name, codes in self.codes.items()}, people, times)

@@ -12,8 +12,8 @@ from numbers import Integral
 
 import numpy as np
 
-NO_VALUE = "\n"
-"""A text that no domain holds, and that is not empty."""
+from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
+
 _LONGEST = 4096
 """Digits beyond which a number is none; fields of a file are not longer either."""
 
@@ -21,7 +21,7 @@ _LONGEST = 4096
 def text_of(value: object) -> str | None:
     """The text of one value, None where there is none."""
     if isinstance(value, str):
-        return value if not any("\ud800" <= mark <= "\udfff" for mark in value) else NO_VALUE
+        return value if len(value) <= LONGEST_TEXT and _writable(value) else NO_VALUE
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -32,6 +32,15 @@ def text_of(value: object) -> str | None:
     if isinstance(value, (float, np.floating)):
         return _real(float(value))
     return _decimal(value) if isinstance(value, Decimal) else NO_VALUE
+
+
+def _writable(text: str) -> bool:
+    """Whether a text has a form in UTF-8: not if half of a pair of surrogates stands alone in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _real(value: float) -> str | None:

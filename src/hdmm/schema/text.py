@@ -17,6 +17,14 @@ from numpy.typing import NDArray
 BLANKS = b" \t\r"
 """The bytes that are trimmed around a field."""
 
+LONGEST_TEXT = 1 << 16
+"""Bytes of a value as it stands in its source, blanks included; a longer one is outside every domain.
+
+Public, so that the memory that a record takes never depends on what it holds.
+"""
+NO_VALUE = "\n"
+"""A text that no domain holds, and that is not empty: what a value becomes that is too long, or is no text at all."""
+
 INTEGER = re.compile(rb"[+-]?[0-9]+")
 DECIMAL = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
