@@ -21,7 +21,7 @@ def check_types(table: Any, schema: Schema, id: str | None) -> None:
     for column, domain in schema.columns.items():
         reading(column, domain, types[column])
     if id is not None and not (types[id].is_string() or types[id].is_integer()):
-        raise DataError(f"column {id!r} holds {types[id]}; people are told apart by text or integers: cast it to text")
+        raise DataError(f"column {id!r} holds {types[id]}; people are told apart by text or integers")
 
 
 def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: ExitStack) -> Any:

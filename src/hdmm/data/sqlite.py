@@ -52,7 +52,7 @@ class SqliteTable(Chunked):
             if any(part in types[column] for part in _REAL) and not isinstance(schema.columns.get(column), Bins):
                 raise DataError(
                     f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins only; "
-                    "cast it to INTEGER or TEXT in a view"
+                    "cast it to INTEGER or TEXT in a view (SQLite's CAST never fails)"
                 )
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
