@@ -295,13 +295,13 @@ def test_a_file_outside_the_directory_is_not_even_opened(
 ) -> None:
     rewrite(saved, lambda held: PLACES[place](held).update(path=path))
     opened: list[Path] = []
-    start = Path.open
+    start = os.open
 
-    def noted(self: Path, *given: Any, **named: Any) -> Any:
-        opened.append(self)
-        return start(self, *given, **named)
+    def noted(name: Path, *given: Any, **named: Any) -> Any:
+        opened.append(Path(name))
+        return start(name, *given, **named)
 
-    monkeypatch.setattr(Path, "open", noted)
+    monkeypatch.setattr(os, "open", noted)
     with pytest.raises(ArtefactError, match="names a file outside itself"):
         hdmm.Release.load(saved)
     assert saved / "release.json" in opened

@@ -1,6 +1,7 @@
 """Files that hdmm writes and reads back: JSON that begins with its format, size and checksum. Never pickle.
 
-NaN, infinities, duplicate keys, unknown formats and files that are damaged, cut short or oversized are refused.
+NaN, infinities, duplicate keys, unknown formats and files that are damaged, cut short or oversized are refused. A file
+is checked piece by piece first, so that JSON which would take too much memory is refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import ArtefactError, FaultError
-from hdmm.files import already_there, check_new, sync_directory, umask
+from hdmm._structure import Structure
+from hdmm.errors import ArtefactError, FaultError, TooLargeError
+from hdmm.files import already_there, check_new, open_regular, sync_directory, umask
+from hdmm.matrix.workspace import memory_limit
+from hdmm.numbers import NumberError, integer, real, shown
+from hdmm.texttable import bytes_text, count_text
 
 Integers = NDArray[np.int64]
 
@@ -28,6 +34,18 @@ FORMAT = 1
 LARGEST = 1 << 30
 _HEADER = 1024
 _OPEN, _CLOSE = b', "content":\n', b"\n}\n"
+_QUOTE = "'"
+_SHORT = 40
+"""Characters of a number that need no counting."""
+_PIECE = 1 << 20
+"""Bytes that are in memory while a file is only checked."""
+_LITTLE = 1 << 26
+"""Memory that reading a file may always take."""
+_FEW = 1 << 21
+"""Values of JSON that a plan may always have."""
+_MOST = {"plan": (1 << 20, 1 << 20, 1 << 23), "release": (1 << 20, 8, 1 << 22)}
+"""Objects, lists and values of a file's JSON. A plan has, for each of at most 2**18 products, two objects and their
+attributes, and for each block an object, two lists and the attributes again. A release has one object for each file."""
 # The one form that is written, whole, so that nothing in a header is ever interpreted.
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '<(?P<kind>[if])8', 'fortran_order': False, 'shape': \((?P<shape>[0-9]{1,12},|"
@@ -39,40 +57,99 @@ _NPY = re.compile(
 def encode(kind: str, content: Any) -> bytes:
     """The bytes of an artefact; equal content gives equal bytes."""
     payload = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    structure = Structure()
+    for start in range(0, len(payload), _PIECE):
+        structure.add(payload[start : start + _PIECE])
+    try:
+        _check_structure(kind, structure, f"this {kind}")
+    except ArtefactError as error:  # what is written can be read back
+        raise TooLargeError(str(error)) from None
     header = {"hdmm": kind, "format": FORMAT, "bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
     return json.dumps(header).removesuffix("}").encode() + _OPEN + payload + _CLOSE
 
 
 def decode(kind: str, data: bytes, name: str) -> Any:
     """The content of an artefact, checked; ``name`` is for messages."""
-    head, opened, payload = data.partition(_OPEN)
+    return _read(kind, io.BytesIO(data), len(data), name)
+
+
+def read(kind: str, path: Path, digest: str | None = None) -> Any:
+    """Read and check an artefact, and that the whole file has this SHA-256 digest, where one is given."""
+    try:
+        with open_regular(path) as (file, size):
+            if size > LARGEST:
+                raise ArtefactError(f"{path}: {size} bytes are more than a {kind} file may have ({LARGEST})")
+            return _read(kind, file, size, str(path), digest)
+    except OSError as error:
+        raise ArtefactError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _read(kind: str, file: BinaryIO, size: int, name: str, digest: str | None = None) -> Any:
+    """Header first; then the payload, once to check it and once to read it."""
+    head, opened, _ = file.read(_HEADER + len(_OPEN)).partition(_OPEN)
     header = _json(head + b"}", name) if opened and len(head) <= _HEADER else None
     if not isinstance(header, dict) or "hdmm" not in header:
         raise ArtefactError(f"{name}: is not an hdmm {kind} file; make one with hdmm {kind}")
     if header["hdmm"] != kind:
-        raise ArtefactError(f"{name}: is an hdmm {header['hdmm']} file, expected a {kind}")
+        raise ArtefactError(f"{name}: is an hdmm {shown(header['hdmm']).strip(_QUOTE)} file, expected a {kind}")
     if header.get("format") != FORMAT:
         raise ArtefactError(
-            f"{name}: has format {header.get('format')}, this version reads {FORMAT}; update hdmm or plan again"
+            f"{name}: has format {shown(header.get('format')).strip(_QUOTE)}, this version reads {FORMAT}; update hdmm "
+            "or plan again"
         )
     if set(header) != {"hdmm", "format", "bytes", "sha256"}:
         raise ArtefactError(f"{name}: its header is damaged; make the file again")
-    payload, closed = payload.removesuffix(_CLOSE), payload.endswith(_CLOSE)
-    if not closed or len(payload) != header["bytes"] or hashlib.sha256(payload).hexdigest() != header["sha256"]:
-        raise ArtefactError(f"{name}: is damaged or cut short: its checksum does not match; make the file again")
-    return _json(payload, name)
+    start = len(head) + len(_OPEN)
+    length = size - start - len(_CLOSE)
+    damaged = ArtefactError(f"{name}: is damaged or cut short: its checksum does not match; make the file again")
+    if length < 0 or length != header["bytes"]:
+        raise damaged
+    whole, payload, structure = hashlib.sha256(head + _OPEN), hashlib.sha256(), Structure()
+    file.seek(start)
+    for piece in _pieces(file, length):
+        whole.update(piece)
+        payload.update(piece)
+        structure.add(piece)
+        _check_structure(kind, structure, name)
+    closing = file.read(len(_CLOSE))
+    whole.update(closing)
+    if closing != _CLOSE or payload.hexdigest() != header["sha256"] or digest not in (None, whole.hexdigest()):
+        raise damaged
+    file.seek(start)
+    content = file.read(length)
+    if hashlib.sha256(content).hexdigest() != header["sha256"]:  # it was changed while it was read
+        raise damaged
+    return _json(content, name)
 
 
-def read(kind: str, path: Path) -> Any:
-    """Read and check an artefact; its size is checked first."""
-    try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise ArtefactError(f"{path}: {size} bytes are more than a {kind} file may have ({LARGEST})")
-        data = path.read_bytes()
-    except OSError as error:
-        raise ArtefactError(f"{path}: cannot be read: {error.strerror}") from None
-    return decode(kind, data, str(path))
+def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
+    while length and (piece := file.read(min(length, _PIECE))):
+        length -= len(piece)
+        yield piece
+
+
+def _check_structure(kind: str, structure: Structure, name: str) -> None:
+    """Refuse JSON that no file of this kind holds, or that would not fit into memory."""
+    objects, lists, values = _MOST["release" if kind == "release" else "plan"]
+    if kind == "release":  # nearly each object is a file with its checksum, which takes so many bytes
+        objects, values = min(objects, structure.bytes // 96 + 64), min(values, structure.bytes // 24 + 64)
+    else:  # beside tables of numbers, a value is an attribute or a word
+        values = min(values, structure.bytes // 12 + _FEW)
+    for count, most, word in (
+        (structure.objects, objects, "objects"),
+        (structure.lists, lists, "lists"),
+        (structure.values, values, "values"),
+    ):
+        if count > most:
+            raise ArtefactError(
+                f"{name}: has more than {count_text(most)} {word} of JSON, which no {kind} needs; ask for fewer "
+                "products, values or ranges"
+            )
+    if structure.memory > max(memory_limit(), _LITTLE):
+        raise TooLargeError(
+            f"{name}: takes about {bytes_text(structure.memory)} to read; the limit is {bytes_text(memory_limit())}: "
+            "plan for fewer products, or allow more memory (--memory)"
+        )
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
@@ -146,11 +223,17 @@ def _json(data: bytes, name: str) -> Any:
         return found
 
     def number(text: str) -> float:
-        if not isfinite(float(text)):
+        value = float(text) if len(text) <= _SHORT else float(real(text))
+        if not isfinite(value):
             raise ArtefactError(f"{name}: {text} is not a number that an artefact may hold")
-        return float(text)
+        return value
+
+    def whole(text: str) -> int:
+        return int(text) if len(text) <= _SHORT else integer(text)
 
     try:
-        return json.loads(data, object_pairs_hook=pairs, parse_float=number, parse_constant=number)
+        return json.loads(data, object_pairs_hook=pairs, parse_float=number, parse_int=whole, parse_constant=number)
+    except NumberError as error:
+        raise ArtefactError(f"{name}: {error}; make the file again") from None
     except (ValueError, RecursionError):
         raise ArtefactError(f"{name}: is not valid JSON") from None

@@ -19,12 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
+
+_LONGEST = 2000
+"""Characters of a message: a value that fills pages is cut out of its middle, so that the remedy stays."""
+_WORD, _CHOICES = 100, 4096
+"""The longest word, and the most choices, for which the nearest one is looked for."""
 
 
 class HdmmError(Exception):
     """Anything that hdmm raises on purpose."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if len(text) <= _LONGEST:
+            return text
+        return f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
 
 
 class InputError(HdmmError):
@@ -71,11 +83,19 @@ class FaultError(HdmmError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a hint such as ``; did you mean 'age'?``, or the choices when nothing is near."""
-    choices = [str(choice) for choice in known]
-    close = get_close_matches(word, choices, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
+    choices = [str(choice) for choice in islice(known, _CHOICES)]
+    close = closest(word, choices)
+    if close is not None:
+        return f"; did you mean {close!r}?"
     if not choices:
         return ""
     shown = ", ".join(repr(choice) for choice in choices[:12])
     return f"; known: {shown}{', …' if len(choices) > 12 else ''}"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that is most like another one, if one is; among very many, only the first are looked at."""
+    if len(word) > _WORD:
+        return None
+    choices = [choice for choice in islice(known, _CHOICES) if len(choice) <= _WORD]
+    return next(iter(get_close_matches(word, choices, n=1, cutoff=0.6)), None)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import singledispatch
 from math import prod
 from typing import final
@@ -26,6 +26,7 @@ from hdmm.matrix.kronecker import PIECE, Step, work_size
 from hdmm.matrix.subsets import Axes, subsets
 from hdmm.matrix.threads import MOST
 from hdmm.matrix.workspace import limited, memory_limit, on_disk
+from hdmm.numbers import fraction, shown
 from hdmm.strategy import Block, JointStrategy, KronStrategy, MarginalStrategy, Strategy, UnionStrategy
 from hdmm.texttable import bytes_text, count_text
 from hdmm.workload import Encoded, EncodedProduct
@@ -54,7 +55,8 @@ _PER_PREDICATE = 384
 _PER_CELL = 16 * 8
 """Bytes for each cell of one attribute: vectors of its size while a plan is made and explained."""
 REMEDY = "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory (--memory)"
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
+_LONGEST_SIZE = 100
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -69,12 +71,17 @@ class Need:
 
 def memory_size(given: str | int) -> int:
     """A number of bytes, from text such as "8GB" or "500 MiB"."""
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
-    found = _SIZE.fullmatch(given) if isinstance(given, str) else None
-    if found is None or Fraction(found[1]) == 0:
-        raise InputError(f'memory={given!r}: expected a size, for example memory="8GB" or memory="500MB"')
-    return int(Fraction(found[1]) * (1024 if found[3] else 1000) ** _UNITS[found[2].lower()])
+    remedy = 'expected a size, for example memory="8GB" or memory="500MB"'
+    if isinstance(given, int) and not isinstance(given, bool):
+        size = given
+    else:
+        found = _SIZE.fullmatch(given) if isinstance(given, str) and len(given) <= _LONGEST_SIZE else None
+        if found is None:
+            raise InputError(f"memory={shown(given)}: {remedy}")
+        size = int(fraction(found[1]) * (1024 if found[3] else 1000) ** _UNITS[found[2].lower()])
+    if not 0 < size <= sys.maxsize:
+        raise InputError(f"memory={shown(given)}: {remedy}")
+    return size
 
 
 @contextmanager

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+_PRINTED = 10_000
+"""Bits of the integers that are printed digit by digit."""
+
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows under their column names: numbers to the right, everything else to the left, nothing for None."""
@@ -25,8 +28,14 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def count_text(count: int) -> str:
     """A count for people to read: exact while it is short, and its size beyond."""
+    power = 0
+    if count.bit_length() > _PRINTED:  # Python does not print much longer ones
+        power = (count.bit_length() - _PRINTED) * 3 // 10
+        count //= 10**power
     digits = str(count)
-    return f"{count:,}" if len(digits) <= 15 else f"{digits[0]}.{digits[1]}e{len(digits) - 1}"
+    if len(digits) <= 15 and not power:
+        return f"{count:,}"
+    return f"{digits[0]}.{digits[1]}e{len(digits) - 1 + power}"
 
 
 def bytes_text(count: int) -> str:

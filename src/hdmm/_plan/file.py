@@ -18,6 +18,7 @@ from hdmm._plan.plan import Candidate, Plan
 from hdmm.errors import ArtefactError, InputError
 from hdmm.matrix import Matrix, Number
 from hdmm.memory import check_memory, check_workload
+from hdmm.numbers import fraction, real, shown
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.unit import Unit, check_unit
 from hdmm.strategy import (
@@ -181,14 +182,14 @@ def budget_data(budget: Budget) -> dict[str, str]:
 
 def read_budget(data: Mapping[str, str]) -> Budget:
     """A budget from its data; what is none is a ValueError, a TypeError or an InputError."""
-    return Budget(**{name: Fraction(value) for name, value in data.items()})
+    return Budget(**{name: fraction(value) for name, value in data.items()})
 
 
 def _same(norm: Number, stated: str) -> bool:
     """Whether a sensitivity is the stated one: exactly for integers and fractions, else to rounding."""
     if isinstance(norm, float):
         try:
-            return isclose(norm, float(stated), rel_tol=1e-9)
+            return isclose(norm, real(stated), rel_tol=1e-9)
         except ValueError:
             return False
     return str(norm) == stated
@@ -267,8 +268,8 @@ def _read_direct(data: _Direct, workload: Workload) -> Strategy:
 
 def _weight(text: str) -> Fraction:
     if not _WEIGHT.fullmatch(text):
-        raise ValueError("a weight is not a fraction")
-    return Fraction(text)
+        raise ValueError(f"the weight {shown(text)} is not a fraction")
+    return fraction(text)
 
 
 def _checked(strategy: Strategy) -> Strategy:

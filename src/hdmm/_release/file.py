@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hdmm._artefact import (
     LARGEST,
-    decode,
     decode_array,
     decode_numbers,
     encode,
@@ -32,14 +31,16 @@ from hdmm._artefact import (
 from hdmm._plan.file import budget_data, parse, plan_bytes, read_budget
 from hdmm._release.how import How
 from hdmm._release.release import Release
-from hdmm._release.stored import HEADER, Stored, check, get, put, sync_file
+from hdmm._release.stored import HEADER, Stored, check, check_size, get, locate, put, sync_file
 from hdmm._release.write import Format, write_table
 from hdmm.errors import ArtefactError, FaultError, InputError
-from hdmm.files import check_new, sync_directory, umask
+from hdmm.files import OversizedError, check_new, read_regular, sync_directory, umask
 
 _KIND = "release"
 _MANIFEST = "release.json"
 _PLAN = "plan.hdmm"
+_SLACK = 1 << 12
+"""Bytes that a file of measurements may have too many, to be told that they do not fit."""
 _AT_ONCE = 8
 """Files that are made durable at a time: a disk is much quicker with several than with one after the other."""
 
@@ -141,7 +142,9 @@ def _tables(
 def manifest_digest(directory: Path) -> str:
     """What identifies a release that is written: the checksum of its manifest, which holds those of all its files."""
     try:
-        return hashlib.sha256((directory / _MANIFEST).read_bytes()).hexdigest()
+        return hashlib.sha256(read_regular(directory / _MANIFEST, LARGEST)).hexdigest()
+    except OversizedError as error:
+        raise ArtefactError(f"{directory}: its {_MANIFEST} has {error.size} bytes, more than {LARGEST}") from None
     except OSError as error:
         raise ArtefactError(f"{directory}: is not a release that can be read: {error.strerror}") from None
 
@@ -149,14 +152,16 @@ def manifest_digest(directory: Path) -> str:
 def load(directory: Path) -> Release:
     """Read a release, checking every file that it is made of."""
     path = directory / _MANIFEST
-    if not path.is_file():
+    if not path.exists():
         raise ArtefactError(f"{directory}: is not a release: it has no {_MANIFEST}")
     try:
         file = _File.model_validate(read(_KIND, path))
     except ValidationError as error:
         where = ".".join(str(step) for step in error.errors()[0]["loc"])
         raise ArtefactError(f"{path}: is not a release of this version: {where} is not as expected") from None
-    plan = parse(decode("plan", get(directory, file.plan), str(directory / _PLAN)), str(directory / _PLAN))
+    plan_path = locate(directory, file.plan)
+    check_size(directory, file.plan, LARGEST)
+    plan = parse(read("plan", plan_path, file.plan.sha256), str(plan_path))
     try:
         budget = read_budget(file.budget)
         noise = plan.calibrate(budget)
@@ -170,7 +175,7 @@ def load(directory: Path) -> Release:
     measurements = []
     for stored, block in zip(file.measurements, blocks, strict=True):
         decode_block = decode_numbers if block.wide else decode_array
-        most = max(LARGEST, HEADER + 8 * block.queries)  # what the plan measures may be larger than what JSON may be
+        most = HEADER + 8 * block.queries + _SLACK
         array = decode_block(get(directory, stored, most), f"{directory}: {stored.path}")
         if array.shape != (block.queries,) or not np.isfinite(array).all():
             raise ArtefactError(f"{directory}: its measurements do not fit its plan")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hdmm._artefact import LARGEST
 from hdmm.errors import ArtefactError
+from hdmm.files import open_regular
 
 HEADER = 128
 """Bytes that an npy file has before its numbers."""
@@ -77,9 +78,8 @@ def sync_file(path: Path) -> None:
 
 def get(directory: Path, stored: Stored, most: int = LARGEST) -> bytes:
     """The content of a file, checked; one that is too large is not read."""
-    if stored.bytes > most:
-        raise ArtefactError(f"{directory}: names a file of {stored.bytes} bytes, where at most {most} are expected")
-    return b"".join(_pieces(directory, stored, stored.bytes))
+    check_size(directory, stored, most)
+    return b"".join(_pieces(directory, stored, max(stored.bytes, 1)))
 
 
 def check(directory: Path, stored: Stored) -> None:
@@ -88,18 +88,30 @@ def check(directory: Path, stored: Stored) -> None:
         pass
 
 
-def _pieces(directory: Path, stored: Stored, size: int) -> Iterator[bytes]:
-    """The content of a file in pieces of a size; after the last one its checksum is compared."""
+def check_size(directory: Path, stored: Stored, most: int) -> None:
+    """Refuse a file that is said to be larger than what it may contain."""
+    if stored.bytes > most:
+        raise ArtefactError(f"{directory}: names a file of {stored.bytes} bytes, where at most {most} are expected")
+
+
+def locate(directory: Path, stored: Stored) -> Path:
+    """Where a file is; refuse one outside the directory."""
     parts = PurePosixPath(stored.path).parts
     if not parts or not stored.path.isprintable() or parts[0] == "/" or ".." in parts:
         raise ArtefactError(f"{directory}: names a file outside itself")
-    path = directory.joinpath(*parts)
+    return directory.joinpath(*parts)
+
+
+def _pieces(directory: Path, stored: Stored, size: int) -> Iterator[bytes]:
+    """The content of a file in pieces of a size; after the last one its checksum is compared."""
+    path = locate(directory, stored)
     found = hashlib.sha256()
     try:
-        if path.stat().st_size != stored.bytes:
-            raise ArtefactError(f"{path}: is damaged or cut short")
-        with path.open("rb") as file:
-            while piece := file.read(size):
+        with open_regular(path) as (file, left):
+            if left != stored.bytes:
+                raise ArtefactError(f"{path}: is damaged or cut short")
+            while left and (piece := file.read(min(size, left))):
+                left -= len(piece)
                 found.update(piece)
                 yield piece
     except OSError as error:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
 Box = dict[int, Mask]
+SignedBox = tuple[int, Box]
 
 
 @final
@@ -41,11 +42,11 @@ class Condition:
 
         ``classes`` gives for each axis, in the order of the table's dimensions, the class of every cell.
         """
-        inside, outside = _boxes(table), _boxes(~table)
-        if len(outside) + 1 < len(inside):
-            signed = [(1, Box()), *((-1, box) for box in outside)]
-        else:
-            signed = [(1, box) for box in inside]
+        return Condition.built(signed_boxes(table), classes)
+
+    @staticmethod
+    def built(signed: Sequence[SignedBox], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
+        """The condition whose boxes of classes are given."""
         axes = list(classes)
         return Condition(
             tuple(
@@ -89,6 +90,14 @@ class Condition:
                 box = box * mask.reshape(shape)
             holds += box
         return holds.astype(bool).reshape(-1)
+
+
+def signed_boxes(table: NDArray[np.bool_]) -> list[SignedBox]:
+    """Few boxes, each added or taken away, that add up to a table."""
+    inside, outside = _boxes(table), _boxes(~table)
+    if len(outside) + 1 < len(inside):
+        return [(1, Box()), *((-1, box) for box in outside)]
+    return [(1, box) for box in inside]
 
 
 def _boxes(table: NDArray[np.bool_]) -> list[Box]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import final
 
 from hdmm.errors import BudgetError
+from hdmm.numbers import NumberError, fraction, shown
 
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
@@ -39,7 +40,7 @@ class Budget:
         if (epsilon is None) == (rho is None):
             raise BudgetError('a budget is epsilon="1", or epsilon="1" with delta="1e-6", or rho="0.5"')
         if rho is not None and delta is not None:
-            raise BudgetError(f"delta={delta!r}: rho needs no delta; leave one of them out")
+            raise BudgetError(f"delta={shown(delta)}: rho needs no delta; leave one of them out")
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         object.__setattr__(self, "rho", _positive("rho", rho))
         object.__setattr__(self, "delta", _positive("delta", delta))
@@ -86,19 +87,22 @@ def _positive(name: str, given: str | int | Decimal | Fraction | None) -> Fracti
         return None
     if isinstance(given, float):
         raise BudgetError(f'{name}={given!r}: a float is not an exact decimal; write {name}="{given!r}"')
-    if isinstance(given, Fraction):
-        exact = given
-    else:
-        text = str(given).strip()
-        if isinstance(given, bool) or not _DECIMAL.fullmatch(text):
-            raise BudgetError(f'{name}={given!r}: expected a positive decimal; write for example {name}="0.5"')
-        exact = Fraction(text)
+    try:
+        if isinstance(given, (int, Fraction)) and not isinstance(given, bool):
+            exact = fraction(given)
+        elif not isinstance(given, bool) and _DECIMAL.fullmatch(str(given).strip()):
+            exact = fraction(str(given))
+        else:
+            raise BudgetError(f'{name}={shown(given)}: expected a positive decimal; write for example {name}="0.5"')
+    except NumberError as error:
+        raise BudgetError(f'{name}={shown(given)}: {error}; write for example {name}="{_USUAL[name]}"') from None
+    text = shown(str(given))
     if exact <= 0:
-        raise BudgetError(f'{name}={str(given)!r}: expected a positive decimal; write for example {name}="0.5"')
+        raise BudgetError(f'{name}={text}: expected a positive decimal; write for example {name}="0.5"')
     least, most = LIMITS[name]
     if name == "delta" and exact >= most:
-        raise BudgetError(f'delta={str(given)!r}: expected a decimal between 0 and 1; write for example delta="1e-6"')
+        raise BudgetError(f'delta={text}: expected a decimal between 0 and 1; write for example delta="1e-6"')
     if not least <= exact <= most:
         reason = f"above {most} nothing is protected" if exact > most else "nothing can be measured so privately"
-        raise BudgetError(f'{name}={str(given)!r}: {reason}; write for example {name}="{_USUAL[name]}"')
+        raise BudgetError(f'{name}={text}: {reason}; write for example {name}="{_USUAL[name]}"')
     return exact

@@ -8,6 +8,7 @@ from typing import Any, Literal, final
 
 from hdmm.errors import BudgetError, InputError
 from hdmm.matrix import Norm
+from hdmm.numbers import shown
 from hdmm.schema import Schema
 from hdmm.strategy.block import Block, Change, added
 from hdmm.strategy.replaced import replaced
@@ -31,13 +32,15 @@ class Unit:
 
     def __post_init__(self) -> None:
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows <= _MOST_ROWS:
-            raise BudgetError(f"rows={self.rows!r}: expected an integer from 1 to {_MOST_ROWS:,}, such as Unit(rows=1)")
+            raise BudgetError(
+                f"rows={shown(self.rows)}: expected an integer from 1 to {_MOST_ROWS:,}, such as Unit(rows=1)"
+            )
         if self.neighbours not in ("add-remove", "replace-one"):
-            raise BudgetError(f"neighbours={self.neighbours!r}: expected 'add-remove' or 'replace-one'")
+            raise BudgetError(f"neighbours={shown(self.neighbours)}: expected 'add-remove' or 'replace-one'")
         if self.id is not None and not (
             isinstance(self.id, str) and 1 <= len(self.id) <= _LONGEST and self.id.isprintable()
         ):
-            raise BudgetError(f"id={self.id!r}: expected the name of the column that tells people apart, or None")
+            raise BudgetError(f"id={shown(self.id)}: expected the name of the column that tells people apart, or None")
 
     def __str__(self) -> str:
         rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"

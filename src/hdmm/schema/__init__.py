@@ -8,7 +8,7 @@ from typing import final
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
-from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, is_name, writable
+from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, is_name, text_of, writable
 from hdmm.schema.kinds import Boolean, Integers, Listed, as_domain
 from hdmm.schema.levels import Level
 from hdmm.schema.merged import Merged
@@ -25,6 +25,7 @@ __all__ = [
     "Listed",
     "Merged",
     "Schema",
+    "text_of",
     "writable",
 ]
 
@@ -62,9 +63,13 @@ class Schema(Mapping[str, Domain]):
                 self._domains[name] = as_domain(domain)
             except SchemaError as error:
                 raise SchemaError(f"attribute {name!r}: {error}") from None
+        self._axes = {name: axis for axis, name in enumerate(self._domains)}
         self._places: dict[str, tuple[str, str | None]] = {name: (name, None) for name in self._domains}
         for name, domain in self._domains.items():
             self._place_levels(name, domain)
+        self._lowered: dict[str, list[tuple[str, str | None]]] = {}
+        for name, place in self._places.items():
+            self._lowered.setdefault(name.lower(), []).append(place)
 
     def _place_levels(self, name: str, domain: Domain) -> None:
         for level in domain.levels:
@@ -119,7 +124,7 @@ class Schema(Mapping[str, Domain]):
         """The position of an attribute; an unknown name is refused with the nearest known one."""
         if name not in self._domains:
             raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._domains)}")
-        return self.names.index(name)
+        return self._axes[name]
 
     def resolve(self, name: str) -> tuple[str, str | None]:
         """The attribute that a name means, and which of its levels or parts, if one; case matters only in doubt.
@@ -129,7 +134,7 @@ class Schema(Mapping[str, Domain]):
         """
         if name in self._places:
             return self._places[name]
-        close = [place for known, place in self._places.items() if known.lower() == name.lower()]
+        close = self._lowered.get(name.lower(), [])
         if len(close) != 1:
             raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._places)}")
         return close[0]

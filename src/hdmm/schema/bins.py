@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
-from itertools import pairwise
+from decimal import Decimal
+from functools import cached_property
+from itertools import islice, pairwise
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
-from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number_of
+from hdmm.numbers import NumberError, decimal, shown
+from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, text_of
 from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.text import DECIMAL, floors
+
+_MOST_EDGES = 1 << 17
+"""Each of them is a decimal that conditions are compared with, one by one."""
 
 
 @final
@@ -36,7 +42,10 @@ class Bins(Domain):
         missing: bool = False,
         levels: Groups | None = None,
     ) -> None:
-        numbers = tuple(_edge(edge) for edge in edges)
+        given = list(islice(edges, _MOST_EDGES + 1))
+        if len(given) > _MOST_EDGES:
+            raise SchemaError(f"bins: more than {_MOST_EDGES:,} edges; declare fewer and wider bins")
+        numbers = tuple(_edge(edge) for edge in given)
         if len(numbers) < 2:
             raise SchemaError("bins need at least two edges, for example Bins([0, 10000, 50000])")
         for low, high in pairwise(numbers):
@@ -63,20 +72,25 @@ class Bins(Domain):
         end = "]" if self.closed and code == self.declared - 1 else ")"
         return f"[{self.edges[code]:f}, {self.edges[code + 1]:f}{end}"
 
+    @cached_property
+    def _labels(self) -> dict[str, int]:
+        return {self.value(code): code for code in range(self.declared)}
+
     def _find(self, text: str) -> int:
-        return next((code for code in range(self.declared) if text == self.value(code)), OUTSIDE)
+        return self._labels.get(text, OUTSIDE)
 
     def _hint(self, text: str) -> str:
-        return nearest(text, [self.value(code) for code in range(self.declared)])
+        return nearest(text, self._labels)
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         places = []
         for end in (low, high):
             number = number_of(end)
-            if number not in self.edges:
+            place = bisect_left(self.edges, number)
+            if place == len(self.edges) or self.edges[place] != number:
                 edges = ", ".join(f"{edge:f}" for edge in self.edges)
                 raise WorkloadError(f"range end {end} cuts through a bin; use one of the edges {edges}")
-            places.append(self.edges.index(number))
+            places.append(place)
         return places[0], places[1] - 1
 
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
@@ -106,13 +120,18 @@ class Bins(Domain):
 
 
 def _edge(edge: object) -> Decimal:
-    text = str(edge).strip()
     try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise SchemaError(f"edge {edge!r}: expected a decimal number") from None
-    if number.is_finite() and not DECIMAL.fullmatch(text.encode()):  # Python reads 1_000 and other scripts' digits
-        raise SchemaError(f"edge {edge!r}: expected a decimal number, such as 1000 or 0.5")
-    if not number.is_finite():
-        raise SchemaError(f"edge {edge!r}: expected a finite number; use other=True for values beyond the last edge")
+        text = text_of(edge)
+    except WorkloadError as error:
+        raise SchemaError(f"edge: {error}") from None
+    if text.lstrip("+-").lower() in ("inf", "infinity", "nan", "snan"):
+        raise SchemaError(
+            f"edge {shown(edge)}: expected a finite number; use other=True for values beyond the last edge"
+        )
+    try:
+        number = decimal(text)
+    except NumberError as error:
+        raise SchemaError(f"edge {shown(edge)}: expected a decimal number, such as 1000 or 0.5; {error}") from None
+    if not DECIMAL.fullmatch(text.encode()):  # what data cannot hold either
+        raise SchemaError(f"edge {shown(edge)}: expected a decimal number, such as 1000 or 0.5")
     return number.normalize(EXACT) if number else Decimal(0)

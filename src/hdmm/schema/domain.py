@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import WorkloadError
+from hdmm.numbers import NumberError, decimal, shown
 from hdmm.schema.text import BLANKS, DECIMAL
 
 if TYPE_CHECKING:
@@ -112,18 +113,28 @@ class Domain(ABC):
 
     def code(self, value: object) -> int:
         """The code of one declared value, as a user writes it; refuse anything else with the nearest one."""
-        text = str(value).strip(BLANK_TEXT)
+        text = text_of(value)
         code = self._find(text)
         if code == OUTSIDE:
-            raise WorkloadError(f"value {text!r} is not in the domain{self._hint(text)}")
+            raise WorkloadError(f"value {shown(text)} is not in the domain{self._hint(text)}")
         return code
 
     def span(self, low: object, high: object) -> tuple[int, int]:
         """First and last code of a range: both ends included, between two edges where the domain is binned."""
-        first, last = self._ends(str(low), str(high))
+        first, last = self._ends(text_of(low), text_of(high))
         if first > last:
-            raise WorkloadError(f"range ({low}, {high}) is empty: its low end must come before its high end")
+            raise WorkloadError(
+                f"range ({text_of(low)}, {text_of(high)}) is empty: its low end must come before its high end"
+            )
         return first, last
+
+
+def text_of(value: object) -> str:
+    """A value as the text that a domain knows it by, whether it came from Python or from a file."""
+    try:
+        return str(value).strip(BLANK_TEXT)
+    except ValueError:  # of an integer with more digits than Python prints
+        raise WorkloadError(f"value {shown(value)} is too long; a value is a text or a short number") from None
 
 
 def writable(text: str) -> bool:
@@ -140,6 +151,10 @@ def is_name(name: object) -> bool:
 
 def number_of(text: str) -> Decimal:
     """The number that a user wrote in a condition or as the end of a range."""
-    if not DECIMAL.fullmatch(text.strip().encode(errors="surrogatepass")):
-        raise WorkloadError(f"{text!r} is not a number")
-    return Decimal(text.strip())
+    try:
+        number = decimal(text)
+    except NumberError as error:
+        raise WorkloadError(f"{shown(text)} is not a number that a value is compared with: {error}") from None
+    if not DECIMAL.fullmatch(text.strip().encode()):  # what data cannot hold either
+        raise WorkloadError(f"{shown(text)} is not a number")
+    return number

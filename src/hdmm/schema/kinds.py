@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR
+from itertools import islice
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
-from hdmm.schema.domain import BLANK_TEXT, COMPARE, EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, writable
+from hdmm.numbers import shown
+from hdmm.schema.domain import COMPARE, EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, text_of, writable
 from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.text import floors
 
+LARGEST_LIST = 1 << 22
+"""Values that are listed one by one; each takes some hundred bytes."""
 _TRUE = (b"true", b"t", b"yes", b"1")
 _FALSE = (b"false", b"f", b"no", b"0")
 
@@ -30,15 +34,18 @@ class Listed(Domain):
     def __init__(
         self, values: Iterable[object], *, other: bool = False, missing: bool = False, levels: Groups | None = None
     ) -> None:
-        texts = tuple(str(value).strip(BLANK_TEXT) for value in values)
+        given = tuple(islice(values, LARGEST_LIST + 1))
+        if len(given) > LARGEST_LIST:
+            raise SchemaError(f"values: more than {LARGEST_LIST:,} are listed; declare a range of integers, or bins")
+        texts = tuple(_listed(value) for value in given)
         if not texts:
             raise SchemaError("values=[]: an attribute needs at least one value; list them, for example ['F', 'M']")
         seen: set[str] = set()
         for text in texts:
             if text in seen:
-                raise SchemaError(f"value {text!r} is listed twice; list each value once")
+                raise SchemaError(f"value {shown(text)} is listed twice; list each value once")
             if any(mark in text for mark in "\n\r\0") or not text or not writable(text):
-                raise SchemaError(f"value {text!r} cannot be listed: a value is not empty and stays on one line")
+                raise SchemaError(f"value {shown(text)} cannot be listed: a value is not empty and stays on one line")
             seen.add(text)
         reserved = seen & ({"other"} if other else set()) | seen & ({"missing"} if missing else set())
         if reserved:
@@ -85,7 +92,9 @@ class Integers(Domain):
     ) -> None:
         for name, bound in (("min", min), ("max", max)):
             if isinstance(bound, bool) or not isinstance(bound, int) or abs(bound) >= 1 << 60:
-                raise SchemaError(f"{name}={bound!r}: expected an integer, for example Integers(min=0, max=114)")
+                raise SchemaError(
+                    f"{name}={shown(bound)}: expected an integer below 2**60, for example Integers(min=0, max=114)"
+                )
         if min > max:
             raise SchemaError(f"min={min}, max={max}: the domain is empty; min must not exceed max")
         object.__setattr__(self, "min", min)
@@ -162,21 +171,28 @@ class Boolean(Domain):
         return np.fromiter(codes, np.int64, len(texts))
 
 
+def _listed(value: object) -> str:
+    try:
+        return text_of(value)
+    except WorkloadError as error:
+        raise SchemaError(str(error)) from None
+
+
 def as_domain(given: object) -> Domain:
     """The domain that a user means by a list, a range or a domain."""
     if isinstance(given, Domain):
         return given
     if isinstance(given, range):
-        if given.step != 1 or not len(given):
-            raise SchemaError(f"{given!r}: expected a non-empty range with step 1, for example range(115)")
+        if given.step != 1 or given.start >= given.stop:
+            raise SchemaError(f"{shown(given)}: expected a non-empty range with step 1, for example range(115)")
         return Integers(given.start, given.stop - 1)
     if isinstance(given, (list, tuple)):
         if any(isinstance(value, bool) for value in given):
             if list(given) != [False, True]:
-                raise SchemaError(f"{given!r}: write booleans as [False, True]")
+                raise SchemaError(f"{shown(given)}: write booleans as [False, True]")
             return Boolean()
         if any(not isinstance(value, (str, int)) for value in given):
-            raise SchemaError(f"{given!r}: listed values are texts or integers; use Bins for other numbers")
+            raise SchemaError(f"{shown(given)}: listed values are texts or integers; use Bins for other numbers")
         return Listed(given)
     kinds = "Listed, Integers, Bins, Boolean, Merged"
-    raise SchemaError(f"{given!r}: expected a list of values, a range of integers, or {kinds}")
+    raise SchemaError(f"{shown(given)}: expected a list of values, a range of integers, or {kinds}")

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from hdmm.errors import InputError, SchemaError
-from hdmm.schema.domain import BLANK_TEXT, OUTSIDE, Codes, Domain, is_name
+from hdmm.errors import InputError, SchemaError, closest
+from hdmm.numbers import shown
+from hdmm.schema.domain import OUTSIDE, Codes, Domain, is_name, text_of
 
 Groups: TypeAlias = Mapping[str, Mapping[Any, object]]
 """Levels as a user gives them: for each name its groups, and for each group its members."""
 
+_CODES = 1 << 25
+"""Codes of all levels of an attribute together, of eight bytes each."""
 LARGEST = 1 << 24
 """How many cells an attribute may have whose cells are written out one by one."""
 
@@ -75,9 +77,14 @@ class Named(Mapping[str, _Value]):
 def read_levels(domain: Domain, given: Groups | None) -> Named[Level]:
     """The levels that a user means, over the cells of a domain; refuse those that leave a value's group in doubt."""
     if given is not None and not isinstance(given, Mapping):
-        raise SchemaError(f"levels={given!r}: expected a mapping from the names of the levels to their groups")
+        raise SchemaError(f"levels={shown(given)}: expected a mapping from the names of the levels to their groups")
     if given and domain.size > LARGEST:
         raise SchemaError(f"levels: the attribute has {domain.size:,} cells, and levels go up to {LARGEST:,}; use bins")
+    if given and domain.size * len(given) > _CODES:
+        raise SchemaError(
+            f"levels: {len(given):,} levels over {domain.size:,} cells are too many; {_CODES // domain.size:,} fit: "
+            "declare fewer, or use bins"
+        )
     levels: dict[str, Level] = {}
     for name, groups in (given or {}).items():
         if not is_name(name):
@@ -93,67 +100,105 @@ def _read_level(domain: Domain, groups: Mapping[Any, object], earlier: Mapping[s
     from hdmm.schema.kinds import Listed  # which has levels itself
 
     if not isinstance(groups, Mapping) or not groups:
-        raise SchemaError(f"{groups!r}: expected groups with their members, for example {{'child': [(0, 17)]}}")
+        raise SchemaError(f"{shown(groups)}: expected groups with their members, for example {{'child': [(0, 17)]}}")
     coarse = Listed(groups, other=domain.other, missing=domain.missing)
     codes = np.full(domain.size, OUTSIDE, np.int64)
+    sorted_cells = _SortedCells(earlier)
+    room = 2 * domain.size  # a value may stand twice in its group, but not as often as it takes to fill the memory
     for group, (label, members) in enumerate(zip(coarse.values, groups.values(), strict=True)):
         try:
-            cells = _cells(domain, members, earlier)
+            for cells in _cells(domain, members, sorted_cells):
+                before = codes[cells]
+                room -= len(before)
+                if room < 0:
+                    raise SchemaError("its members overlap again and again; put every value into exactly one group")
+                taken = (before != OUTSIDE) & (before != group)
+                if taken.any():
+                    first = before[np.argmax(taken)]
+                    twice = np.flatnonzero(before == first)
+                    values = _shown(domain, twice + cells.start if isinstance(cells, slice) else cells[twice])
+                    raise _TwiceError(
+                        f"{values} in two groups, {coarse.value(first)!r} and {label!r}; put every value into exactly "
+                        "one group"
+                    )
+                codes[cells] = group
+        except _TwiceError:
+            raise
         except InputError as error:
             raise SchemaError(f"group {label!r}: {error}") from None
-        twice = cells[codes[cells] != OUTSIDE]
-        if len(twice):
-            first = codes[twice[0]]
-            shown = _shown(domain, twice[codes[twice] == first])
-            raise SchemaError(
-                f"{shown} in two groups, {coarse.value(first)!r} and {label!r}; put every value into exactly one group"
-            )
-        codes[cells] = group
     left = np.flatnonzero(codes[: domain.declared] == OUTSIDE)
     if len(left):
-        shown = _shown(domain, left)
-        raise SchemaError(f"{shown} in no group; put every value into exactly one, a range as a pair (low, high)")
+        values = _shown(domain, left)
+        raise SchemaError(f"{values} in no group; put every value into exactly one, a range as a pair (low, high)")
     codes[domain.declared :] = np.arange(coarse.declared, coarse.size)
     return Level(coarse, codes)
 
 
-def _cells(domain: Domain, members: object, earlier: Mapping[str, Level]) -> Codes:
-    """The cells of a group's members, some perhaps twice."""
+@final
+class _TwiceError(SchemaError):
+    """A value is in two groups; the message names both."""
+
+
+@final
+class _SortedCells:
+    """The cells of every group of the earlier levels; each level is sorted once, when the first group is asked for."""
+
+    def __init__(self, levels: Mapping[str, Level]) -> None:
+        self.levels = levels
+        self._sorted: dict[str, tuple[Codes, Codes]] = {}
+
+    def of(self, name: str, group: int) -> Codes:
+        """The cells of a group of a level."""
+        if name not in self._sorted:
+            level = self.levels[name]
+            order = np.argsort(level.codes, kind="stable")
+            starts = np.searchsorted(level.codes[order], np.arange(level.domain.size + 1))
+            self._sorted[name] = (order, starts)
+        order, starts = self._sorted[name]
+        return order[starts[group] : starts[group + 1]]
+
+
+def _cells(domain: Domain, members: object, earlier: _SortedCells) -> Iterator[Codes | slice]:
+    """The cells of each of a group's members."""
     if isinstance(members, Iterable) and not isinstance(members, (list, range, str)):
-        raise SchemaError(f"{members!r}: expected a list of members: [(0, 17)] is a range, [0, 17] are two values")
+        raise SchemaError(f"{shown(members)}: expected a list of members: [(0, 17)] is a range, [0, 17] are two values")
     given = members if isinstance(members, list) else [members]
     if not given:
         raise SchemaError("it has no members; list them, or leave the group out")
-    return np.concatenate([_member(domain, member, earlier) for member in given])
+    for member in given:
+        yield _member(domain, member, earlier)
 
 
-def _member(domain: Domain, member: object, earlier: Mapping[str, Level]) -> Codes:
+def _member(domain: Domain, member: object, earlier: _SortedCells) -> Codes | slice:
     if isinstance(member, range):
-        if member.step != 1 or not len(member):
-            raise SchemaError(f"{member!r}: expected a non-empty range with step 1, for example range(0, 18)")
-        first, last = domain.span(member[0], member[-1])
-        if [str(domain.value(code)) for code in range(first, last + 1)] != [str(number) for number in member]:
-            raise SchemaError(f"{member!r}: these numbers are not neighbouring values of the attribute; list them")
-        return np.arange(first, last + 1)
+        if member.step != 1 or member.start >= member.stop:
+            raise SchemaError(f"{shown(member)}: expected a non-empty range with step 1, for example range(0, 18)")
+        first, last = domain.span(member.start, member.stop - 1)
+        codes = range(first, last + 1)
+        if member.stop - member.start != len(codes) or any(
+            str(domain.value(code)) != str(number) for code, number in zip(codes, member, strict=True)
+        ):
+            raise SchemaError(f"{shown(member)}: these numbers are not neighbouring values of the attribute; list them")
+        return slice(first, last + 1)
     if isinstance(member, (list, tuple)):
         if len(member) != 2:
-            raise SchemaError(f"{member!r}: a range is a pair (low, high), both ends included")
+            raise SchemaError(f"{shown(member)}: a range is a pair (low, high), both ends included")
         first, last = domain.span(*member)
-        return np.arange(first, last + 1)
-    text = str(member).strip(BLANK_TEXT)
+        return slice(first, last + 1)
+    text = text_of(member)
     code = domain._find(text)
     found = {"a value": np.array([code])} if code != OUTSIDE else {}
-    for name, level in earlier.items():
+    for name, level in earlier.levels.items():
         group = level.domain._find(text)
         if group != OUTSIDE:
-            found[f"a group of {name!r}"] = np.flatnonzero(level.codes == group)
+            found[f"a group of {name!r}"] = earlier.of(name, group)
     if len(found) > 1:
         raise SchemaError(f"{text!r} is ambiguous: {' and '.join(found)}; rename one, or list the values as pairs")
     if not found:
-        groups = [label for level in earlier.values() for label in level.domain.labels()[: level.domain.declared]]
-        close = get_close_matches(text, groups, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else domain._hint(text)
-        raise SchemaError(f"{text!r} is neither a value nor a group of an earlier level{hint}")
+        coarse = [level.domain for level in earlier.levels.values()]
+        close = closest(text, (str(one.value(group)) for one in coarse for group in range(one.declared)))
+        hint = f"; did you mean {close!r}?" if close is not None else domain._hint(text)
+        raise SchemaError(f"{shown(text)} is neither a value nor a group of an earlier level{hint}")
     return next(iter(found.values()))
 
 

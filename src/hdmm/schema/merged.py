@@ -15,6 +15,7 @@ from hdmm.schema.bins import Bins
 from hdmm.schema.domain import COMPARE, OUTSIDE, Codes, Comparison, Domain, is_name
 from hdmm.schema.kinds import Boolean, Listed, as_domain
 from hdmm.schema.levels import LARGEST, Level, Named
+from hdmm.texttable import count_text
 
 _HINTS = 4096  # with more labels, the nearest one is not looked for
 
@@ -48,7 +49,9 @@ class Merged(Domain):
         domains = {name: _part(name, part) for name, part in given.items()}
         cells = prod(part.size for part in domains.values())
         if cells > LARGEST:
-            raise SchemaError(f"merged: {cells:,} combinations exceed the limit of {LARGEST:,}; merge fewer parts")
+            raise SchemaError(
+                f"merged: {count_text(cells)} combinations exceed the limit of {LARGEST:,}; merge fewer parts"
+            )
         flags = all(isinstance(part, Boolean) and part.size == 2 for part in domains.values())
         for name, part in domains.items():
             _check_labels(name, part, flags)

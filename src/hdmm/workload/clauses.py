@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import TooLargeError, WorkloadError
-from hdmm.matrix.workspace import memory_limit
+from hdmm.matrix.workspace import DENSE_LIMIT, memory_limit
+from hdmm.numbers import shown
 from hdmm.schema import Boolean, Comparison, Domain
 from hdmm.texttable import count_text
 
@@ -26,6 +27,12 @@ Resolve: TypeAlias = Callable[[str], tuple[str, str | None]]
 _SUPPORTED = "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses"
 _MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
+_LONGEST = 1 << 20
+"""Characters of a condition."""
+_CELLS = DENSE_LIMIT
+"""Cells of an attribute that a condition is decided for, and of all comparisons whose outcomes are kept."""
+_COMPARED = 1 << 30
+"""Cells of all comparisons, those of the values of an IN included."""
 _PER_CELL = 64
 """Bytes for each cell of an attribute while a condition on it is decided."""
 
@@ -60,15 +67,21 @@ Tree: TypeAlias = Leaf | All | Not | bool
 
 def check_cells(name: str, domain: Domain) -> None:
     """Refuse an attribute of so many cells that something must be kept for each of them."""
-    if domain.size * _PER_CELL > memory_limit():
+    most = min(memory_limit() // _PER_CELL, _CELLS)
+    if domain.size > most:
         raise TooLargeError(
             f"{name!r} has {count_text(domain.size)} values, and these predicates look at each of them; about "
-            f"{count_text(memory_limit() // _PER_CELL)} values fit: declare bins or a coarser domain"
+            f"{count_text(most)} values fit: declare bins or a coarser domain"
         )
 
 
 def read_condition(condition: str, resolve: Resolve, domains: Mapping[str, Domain]) -> Tree:
     """The tree of a condition on attributes with these domains."""
+    if len(condition) > _LONGEST:
+        raise TooLargeError(
+            f"condition {shown(condition)}: at most {_LONGEST:,} characters are read; use ranges, levels or IN "
+            "in place of long chains, or ask for its parts as products of their own"
+        )
     return _Reader(condition, resolve, domains).read(_parse(condition))
 
 
@@ -89,11 +102,11 @@ def _parse(condition: str) -> exp.Expression:
     try:
         statements = sqlglot.parse(f"SELECT 1 WHERE {condition}")
     except (SqlglotError, RecursionError):
-        raise WorkloadError(f"condition {condition!r} is not valid SQL; {_SUPPORTED}") from None
+        raise WorkloadError(f"condition {shown(condition)} is not valid SQL; {_SUPPORTED}") from None
     given = statements[0].args if len(statements) == 1 and statements[0] is not None else {}
     where = given.get("where")
     if where is None or any(value for key, value in given.items() if key not in ("expressions", "where", "kind")):
-        raise WorkloadError(f"condition {condition!r} is not one condition; {_SUPPORTED}")
+        raise WorkloadError(f"condition {shown(condition)} is not one condition; {_SUPPORTED}")
     found: exp.Expression = where.this
     return found
 
@@ -118,6 +131,7 @@ class _Reader:
         self.condition = condition
         self.resolve = resolve
         self.domains = domains
+        self._kept = self._compared = 0
 
     def read(self, node: Any) -> Tree:
         from sqlglot import exp
@@ -147,7 +161,7 @@ class _Reader:
                 return self._missing(node.this)
             case exp.In() if node.expressions:
                 values = [self._literal(item) for item in node.expressions]
-                return self._leaf(node.this, lambda domain: _any(domain, values))
+                return self._leaf(node.this, lambda domain: _any(domain, values), len(values))
             case exp.Between() if not node.args.get("symmetric"):
                 low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
                 return self._leaf(node.this, lambda domain: _compare(domain, ">=", low) & _compare(domain, "<=", high))
@@ -171,11 +185,18 @@ class _Reader:
         except WorkloadError as error:
             raise self._refuse(str(error)) from None
 
-    def _leaf(self, node: Any, decide: Callable[[Domain], Mask]) -> Leaf:
+    def _leaf(self, node: Any, decide: Callable[[Domain], Mask], comparisons: int = 1) -> Leaf:
         """Decide on the attribute itself, or on its level and from there on the attribute."""
         name, level = self._column(node)
         domain = self.domains[name]
         check_cells(name, domain)
+        self._kept += domain.size
+        self._compared += domain.size * comparisons
+        if self._kept > _CELLS or self._compared > _COMPARED:
+            raise TooLargeError(
+                f"condition {shown(self.condition)}: it compares {name!r}, of {count_text(domain.size)} values, too "
+                f"often; about {count_text(_CELLS // domain.size)} comparisons fit: use ranges (BETWEEN) or a level"
+            )
         try:
             if level is None:
                 return Leaf(name, decide(domain))
@@ -218,7 +239,7 @@ class _Reader:
         )
 
     def _refuse(self, reason: str) -> WorkloadError:
-        return WorkloadError(f"condition {self.condition!r}: {reason}")
+        return WorkloadError(f"condition {shown(self.condition)}: {reason}")
 
 
 def _compare(domain: Domain, operator: Comparison, literal: str) -> Mask:

@@ -7,19 +7,22 @@ and "missing" satisfy no comparison, so they are in the negation of every one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from functools import reduce
 from math import prod
 
 import numpy as np
 
-from hdmm.errors import TooLargeError, WorkloadError
+from hdmm.errors import TooLargeError, WorkloadError, closest
 from hdmm.matrix import Condition
+from hdmm.matrix.condition import signed_boxes
+from hdmm.numbers import shown
 from hdmm.schema import Domain, Schema
 from hdmm.workload.clauses import All, Leaf, Mask, Not, Tree, check_cells, read_condition, shallow
 
 _COMBINATIONS = 1 << 20
 """The most combinations of cells, equal ones taken together, among which a condition is decided."""
+_DECIDED = 1 << 31
+"""The most combinations of cells times comparisons: some seconds."""
 _TERMS = 32
 """The most products that a condition across attributes may take."""
 
@@ -35,8 +38,8 @@ def holds(condition: str, name: str, domain: Domain) -> Mask:
         close = [level for level in known if column.lower() == (level or name).lower()]
         if len(close) == 1:
             return name, close[0]
-        near = get_close_matches(column, [name, *domain.levels], 1)
-        hint = f"did you mean {near[0]!r}?" if near else "give each attribute a predicate set of its own"
+        near = closest(column, [name, *domain.levels])
+        hint = f"did you mean {near!r}?" if near is not None else "give each attribute a predicate set of its own"
         raise WorkloadError(f"attribute {column!r} is not {name!r}; {hint}")
 
     check_cells(name, domain)
@@ -72,29 +75,36 @@ def across(condition: str, schema: Schema) -> Condition:
             f"{_COMBINATIONS}; ask for its parts as products of their own"
         )
 
+    if prod(shape) * sum(map(len, leaves.values())) > _DECIDED:
+        raise TooLargeError(
+            f"condition {shown(condition)}: {sum(map(len, leaves.values())):,} comparisons among "
+            f"{prod(shape):,} combinations of values are too many; ask for its parts as products of their own"
+        )
+    places = {id(leaf): place for own in leaves.values() for place, leaf in enumerate(own)}
+
     def lookup(leaf: Leaf) -> Mask:
-        place = next(i for i, other in enumerate(leaves[leaf.attribute]) if other is leaf)
+        place = places[id(leaf)]
         axis = names.index(leaf.attribute)
         pattern: Mask = patterns[leaf.attribute][place]
         return pattern.reshape([len(pattern) if i == axis else 1 for i in range(len(names))])
 
     with shallow(condition):
         table = np.broadcast_to(_evaluate(tree, lookup), shape)
-    found = Condition.of(table, classes)
-    if len(found.terms) > _TERMS:
+    signed = signed_boxes(table)
+    if len(signed) > _TERMS:
         raise TooLargeError(
-            f"condition {condition[:60]!r}: it takes {len(found.terms)} products; the limit is {_TERMS}; "
+            f"condition {condition[:60]!r}: it takes {len(signed)} products; the limit is {_TERMS}; "
             "ask for its parts as products of their own, or merge its attributes"
         )
-    return found
+    return Condition.built(signed, classes)
 
 
 def _evaluate(tree: Tree, lookup: Callable[[Leaf], Mask]) -> Mask:
     match tree:
         case Leaf():
             return lookup(tree)
-        case All():
-            return reduce(np.bitwise_and, [_evaluate(part, lookup) for part in tree.parts])
+        case All():  # one part after the other: together they could fill the memory
+            return reduce(np.bitwise_and, (_evaluate(part, lookup) for part in tree.parts))
         case Not():
             return ~_evaluate(tree.inner, lookup)
     return np.full((), tree)

@@ -35,14 +35,17 @@ from hdmm.matrix import (
 )
 from hdmm.matrix.compose import filtered_terms, restricted
 from hdmm.matrix.gram import Term
-from hdmm.matrix.workspace import check_answers
+from hdmm.matrix.workspace import check_answers, memory_limit
 from hdmm.schema import Schema
+from hdmm.texttable import bytes_text
 from hdmm.workload.conditions import across
 
 if TYPE_CHECKING:
     from hdmm.workload.predicates import Predicates
 
 
+_ENTRY = 8
+"""Bytes of an entry of a matrix that is written out."""
 _ONCE = np.ones(1, np.int64)
 _LIGHTEST = 1e-10
 """The least share of a product in the squared entries of the workload, relative to the largest: one of less weight
@@ -266,6 +269,7 @@ class Encoder:
         self._schema = schema
         self._known: dict[tuple[str, Predicates], tuple[int, Matrix]] = {}
         self._conditions: dict[str, Condition] = {}
+        self._written = 0
         self._products: list[tuple[str, list[tuple[str, Predicates]], Fraction, str | None]] = []
         self._constants: dict[int, tuple[Matrix, Array | None]] = {}
         self._grams: dict[int, tuple[Matrix, Factor]] = {}
@@ -278,12 +282,25 @@ class Encoder:
                 attribute, given = key
                 axis = self._schema.axis(attribute)
                 try:
-                    self._known[key] = (axis, given.matrix(attribute, self._schema[attribute]))
+                    self._known[key] = (axis, self._matrix(attribute, given))
                 except InputError as error:
                     raise type(error)(f"attribute {attribute!r}: {error}") from None
         if where is not None and where not in self._conditions:
             self._conditions[where] = across(where, self._schema)
         self._products.append((name, keys, weight, where))
+
+    def _matrix(self, attribute: str, given: Predicates) -> Matrix:
+        """The matrix of a predicate set; refused where all that are written out would not fit together."""
+        domain = self._schema[attribute]
+        entries = self._written + given.written * domain.size
+        if entries * _ENTRY > memory_limit() // 2:
+            raise TooLargeError(
+                f"with these the predicates that are written out take {bytes_text(entries * _ENTRY)}; "
+                f"{bytes_text(memory_limit() // 2)} fit: ask for fewer ranges, values and conditions, declare bins or "
+                "a coarser domain, or allow more memory (--memory)"
+            )
+        self._written = entries
+        return given.matrix(attribute, domain)
 
     def finish(self) -> Encoded:
         """Everything that was added, as matrices."""

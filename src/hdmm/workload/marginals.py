@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
-from math import comb
 
 from hdmm.errors import TooLargeError, WorkloadError, nearest
+from hdmm.numbers import shown
 from hdmm.schema import Schema
 from hdmm.workload.predicates import Identity, Prefix
-from hdmm.workload.products import Product, Workload
+from hdmm.workload.products import MOST_PRODUCTS, Product, Workload
 
-_MOST = 1 << 18
+_MOST = MOST_PRODUCTS
 
 
 def marginals(
@@ -45,15 +45,15 @@ def marginals(
             isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high)
         ):
             raise WorkloadError(
-                f"marginals: {name}={value!r}: expected an integer from {low}{f' to {high}' if high else ''}"
+                f"marginals: {name}={shown(value)}: expected an integer from {low}{f' to {high}' if high else ''}"
             )
-    cumulative = tuple(prefix)
+    cumulative = frozenset(prefix)
     for name in cumulative:
         if name not in schema:
             raise WorkloadError(f"marginals: prefix attribute {name!r} is not in the schema{nearest(name, schema)}")
 
     ways = [k] if k is not None else range(1 + (len(schema) if up_to is None else up_to))
-    if max_cells is None and sum(comb(len(schema), way) for way in ways) > _MOST:
+    if max_cells is None and _more_sets(len(schema), ways):
         raise _too_many()
     every = (names for way in ways for names in combinations(schema.names, way))
     predicates = {name: Prefix() if name in cumulative else Identity() for name in schema}
@@ -70,16 +70,33 @@ def _too_many() -> TooLargeError:
     return TooLargeError(f"marginals: more than {_MOST} sets of attributes; ask for fewer, for example up_to=3")
 
 
+def _more_sets(attributes: int, ways: Iterable[int]) -> bool:
+    """Whether there are more sets than may be asked for; binomials that do not matter are not worked out."""
+    total = 0
+    for way in ways:
+        count = 1
+        for step in range(min(way, attributes - way)):
+            count = count * (attributes - step) // (step + 1)
+            if count > _MOST:
+                return True
+        total += count
+        if total > _MOST:
+            return True
+    return False
+
+
 def _small(schema: Schema, max_cells: int) -> Iterator[tuple[str, ...]]:
     """Every set whose marginal has at most that many cells, smaller sets first."""
     level: list[tuple[tuple[str, ...], int]] = [((), 1)]
     names = schema.names
     while level:
         yield from (chosen for chosen, _ in level)
-        following = []
+        following: list[tuple[tuple[str, ...], int]] = []
         for chosen, cells in level:
-            start = names.index(chosen[-1]) + 1 if chosen else 0
+            start = schema.axis(chosen[-1]) + 1 if chosen else 0
             for name in names[start:]:
                 if cells * schema[name].size <= max_cells:
                     following.append(((*chosen, name), cells * schema[name].size))
+            if len(following) > _MOST:
+                raise _too_many()
         level = following

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from hdmm import numbers
 from hdmm.errors import SpecError, nearest
 
 Place = tuple[str | int, ...]
@@ -28,9 +29,9 @@ def mapping(
         raise Mistake(place, f"expected a mapping{keys}")
     for key in data:
         if not isinstance(key, str):
-            raise Mistake(place, f"key {key!r}: expected text")
+            raise Mistake(place, f"key {numbers.shown(key)}: expected text")
         if allowed is not None and key not in allowed:
-            raise Mistake((*place, key), f"unknown key {key!r}{nearest(key, allowed)}")
+            raise Mistake((*place, key), f"unknown key {numbers.shown(key)}{nearest(key, allowed)}")
     for key in required:
         if key not in data:
             raise Mistake(place, f"the key {key!r} is missing")
@@ -56,28 +57,24 @@ def word(data: Any, place: Place, words: Sequence[Word]) -> Word:
     for known in words:
         if data == known:
             return known
-    raise Mistake(place, f"unknown word {data!r}{nearest(str(data), words)}")
+    near = nearest(data if isinstance(data, str) else "", words)
+    raise Mistake(place, f"unknown word {numbers.shown(data)}{near}")
 
 
 def integer(data: Any, place: Place) -> int:
     """An integer, from text or a number."""
     try:
-        return int(str(scalar(data, place)))
-    except ValueError:
-        raise Mistake(place, f"{data!r} is not an integer") from None
+        return numbers.integer(str(data) if isinstance(scalar(data, place), float) else data)
+    except numbers.NumberError as error:
+        raise Mistake(place, f"{numbers.shown(data)} is not an integer that a spec may hold: {error}") from None
 
 
 def number(data: Any, place: Place) -> int | float:
     """An integer or a float, from text or a number."""
-    text = str(scalar(data, place))
     try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise Mistake(place, f"{data!r} is not a number") from None
+        return numbers.real(scalar(data, place))
+    except numbers.NumberError as error:
+        raise Mistake(place, f"{numbers.shown(data)} is not a number that a spec may hold: {error}") from None
 
 
 def boolean(data: Any, place: Place) -> bool:
@@ -86,7 +83,7 @@ def boolean(data: Any, place: Place) -> bool:
         return True
     if data in (False, "false"):
         return False
-    raise Mistake(place, f"{data!r} is neither true nor false")
+    raise Mistake(place, f"{numbers.shown(data)} is neither true nor false")
 
 
 def _at(place: Place) -> str:

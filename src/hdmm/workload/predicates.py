@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from hdmm import matrix
 from hdmm.errors import TooLargeError, WorkloadError, nearest
 from hdmm.matrix import Matrix
-from hdmm.schema import Bins, Domain, Listed
+from hdmm.numbers import shown
+from hdmm.schema import Bins, Domain, Listed, text_of
 from hdmm.texttable import count_text
 from hdmm.workload.clauses import check_cells
 from hdmm.workload.conditions import holds
@@ -35,6 +36,11 @@ class Predicates(ABC):
     @abstractmethod
     def labels(self, name: str, domain: Domain) -> list[Any]:
         """One label per predicate: a value, a text such as ``<= 17``, or None for the total."""
+
+    @property
+    def written(self) -> int:
+        """How many of its rows are written out, cell by cell, as far as that is known without the attribute."""
+        return _written(self)
 
     def __or__(self, other: Predicates) -> Union:
         return Union(_parts(self) + _parts(other))
@@ -158,7 +164,7 @@ class Width(Predicates):
     def matrix(self, name: str, domain: Domain) -> Matrix:
         if isinstance(self.width, bool) or not isinstance(self.width, int) or not 1 <= self.width <= domain.declared:
             raise WorkloadError(
-                f"width={self.width!r}: expected an integer from 1 to {domain.declared}, the size of {name!r}"
+                f"width={shown(self.width)}: expected an integer from 1 to {domain.declared}, the size of {name!r}"
             )
         return _declared(matrix.Width(domain.declared, self.width), name, domain)
 
@@ -177,7 +183,7 @@ class Ranges(Predicates):
     def __init__(self, ranges: Iterable[Sequence[Any]]) -> None:
         given = list(ranges)
         if not given or any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in given):
-            raise WorkloadError(f"ranges={given!r}: expected pairs, for example Ranges([(0, 17), (18, 64)])")
+            raise WorkloadError(f"ranges={shown(given)}: expected pairs, for example Ranges([(0, 17), (18, 64)])")
         object.__setattr__(self, "ranges", tuple((_text(low), _text(high)) for low, high in given))
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
@@ -204,7 +210,7 @@ class Values(Predicates):
     def __init__(self, values: Iterable[Any]) -> None:
         given = tuple(_text(value) for value in values) if not isinstance(values, str) else ()
         if not given:
-            raise WorkloadError(f"values={values!r}: expected a list of values, for example Values(['CA', 'NY'])")
+            raise WorkloadError(f"values={shown(values)}: expected a list of values, for example Values(['CA', 'NY'])")
         object.__setattr__(self, "values", given)
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
@@ -300,8 +306,9 @@ class Permuted(Predicates):
         return Listed([domain.value(code) for code in codes], other=domain.other, missing=domain.missing)
 
     def _codes(self, name: str, domain: Domain) -> list[int]:
-        codes = [domain.code(value) for value in self.order]
-        if sorted(codes) != list(range(domain.declared)):
+        fits = len(self.order) == domain.declared  # asked first: the domain may have more values than memory holds
+        codes = [domain.code(value) for value in self.order] if fits else []
+        if not fits or sorted(codes) != list(range(domain.declared)):
             raise WorkloadError(f"order: expected each of the {domain.declared} values of {name!r} exactly once")
         return codes
 
@@ -314,6 +321,7 @@ class Union(Predicates):
     parts: tuple[Predicates, ...]
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
+        _check_rows(self.written, name, domain)
         return matrix.Stack([part.matrix(name, domain) for part in self.parts])
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
@@ -336,6 +344,21 @@ class Not(Predicates):
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [f"not {'any' if label is None else label}" for label in self.inner.labels(name, domain)]
+
+
+def _written(predicates: Predicates) -> int:
+    match predicates:
+        case Ranges():
+            return len(predicates.ranges)
+        case Values():
+            return len(predicates.values)
+        case Custom():
+            return len(predicates.rows)
+        case Union():
+            return sum(_written(part) for part in predicates.parts)
+        case Not() | Permuted():
+            return _written(predicates.inner)
+    return int(isinstance(predicates, Where))
 
 
 def _conditional(predicates: Predicates) -> bool:
@@ -383,7 +406,7 @@ def _satisfied(condition: str | None, name: str, domain: Domain) -> NDArray[np.b
 
 def _text(value: Any) -> str:
     """A value as the text that a domain knows it by, whether it came from Python or from a file."""
-    return str(value).strip()
+    return text_of(value).strip()
 
 
 def _parts(predicates: Predicates) -> tuple[Predicates, ...]:
@@ -394,12 +417,16 @@ def _parts(predicates: Predicates) -> tuple[Predicates, ...]:
 
 def _rows(count: int, name: str, domain: Domain) -> NDArray[np.int64]:
     """Room for rows that are written out; refused where they would not fit."""
+    _check_rows(count, name, domain)
+    return np.zeros((count, domain.size), np.int64)
+
+
+def _check_rows(count: int, name: str, domain: Domain) -> None:
     if count * domain.size > matrix.DENSE_LIMIT:
         raise TooLargeError(
             f"{count_text(count)} predicates over the {count_text(domain.size)} values of {name!r} are too many to "
             f"write out; about {count_text(matrix.DENSE_LIMIT // count)} values fit: declare bins or a coarser domain"
         )
-    return np.zeros((count, domain.size), np.int64)
 
 
 def _declared(inner: Matrix, name: str, domain: Domain) -> Matrix:

@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias, final
 
-from hdmm.errors import InputError, WorkloadError, nearest
+from hdmm.errors import InputError, TooLargeError, WorkloadError, nearest
+from hdmm.numbers import NumberError, fraction, shown
 from hdmm.schema import Schema, writable
 from hdmm.workload.encode import Encoded, Encoder
 from hdmm.workload.predicates import Predicates
 
 Weight: TypeAlias = int | float | Fraction | Decimal | str
 
+MOST_PRODUCTS = 1 << 18
+"""Products of a workload: each is a table with its name, and a file of a release."""
 _ONE = Fraction(1)
 _LIGHTEST = Fraction(1, 10**30)
 
@@ -85,7 +89,12 @@ class Workload:
     def __init__(self, schema: Schema, products: Iterable[Product] = ()) -> None:
         if not isinstance(schema, Schema):
             raise WorkloadError(f"schema={schema!r}: expected a Schema")
-        given = tuple(products)
+        given = tuple(islice(products, MOST_PRODUCTS + 1))
+        if len(given) > MOST_PRODUCTS:
+            raise TooLargeError(
+                f"products: more than {MOST_PRODUCTS:,} are too many for one workload; ask for fewer, or for marginals "
+                "of fewer attributes"
+            )
         encoder = Encoder(schema)
         names = set()
         for product in given:
@@ -187,9 +196,12 @@ def _weight(name: str, weight: Weight) -> Fraction:
     if type(weight) is int and weight == 1:
         return _ONE
     try:
-        exact = Fraction(str(weight)) if not isinstance(weight, bool) else Fraction(0)
-    except (ValueError, ZeroDivisionError):
-        exact = Fraction(0)
-    if not _LIGHTEST <= exact <= 1 / _LIGHTEST:
-        raise WorkloadError(f"product {name!r}, weight={weight!r}: expected a positive number, for example weight=2")
-    return exact
+        exact = fraction(weight) if not isinstance(weight, bool) else Fraction(0)
+    except NumberError as error:
+        reason = str(error)
+    else:
+        if _LIGHTEST <= exact <= 1 / _LIGHTEST:
+            return exact
+        reason = "weights are between 1e-30 and 1e30"
+    given = f"product {name!r}, weight={shown(weight)}"
+    raise WorkloadError(f"{given}: expected a positive number, for example weight=2; {reason}")

@@ -17,7 +17,7 @@ from hdmm.workload import predicates as p
 from hdmm.workload.attributes import domain_data, read_schema
 from hdmm.workload.marginals import marginals
 from hdmm.workload.plain import Mistake, Place, boolean, integer, items, mapping, number, scalar, word
-from hdmm.workload.products import Product, Workload
+from hdmm.workload.products import MOST_PRODUCTS, Product, Workload
 from hdmm.workload.sql import read_sql
 from hdmm.workload.targets import Target, read_targets
 from hdmm.workload.write import WORDS, product_data
@@ -116,6 +116,8 @@ def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
             raise error if isinstance(error, Mistake) else Mistake(here, str(error)) from None
         products += found
         places += [here] * len(found)
+        if len(products) > MOST_PRODUCTS:
+            raise Mistake(here, f"with this entry there are more than {MOST_PRODUCTS:,} products; ask for fewer")
     try:
         return Workload(schema, products)
     except InputError as error:

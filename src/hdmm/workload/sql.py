@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
-from hdmm.errors import WorkloadError
+from hdmm.errors import TooLargeError, WorkloadError
+from hdmm.numbers import shown
 from hdmm.schema import Schema
 from hdmm.workload.predicates import Identity, Level, Predicates, Where
-from hdmm.workload.products import Product, Weight
+from hdmm.workload.products import MOST_PRODUCTS, Product, Weight
 
 _SUPPORTED = "SELECT [columns,] COUNT(*) FROM name [WHERE conditions] [GROUP BY columns]"
 _CLAUSES = {
@@ -28,6 +29,8 @@ _CLAUSES = {
     "windows": "WINDOW",
     "qualify": "QUALIFY",
 }
+_LONGEST = 1 << 22
+"""Characters of all statements together: tens of thousands of statements."""
 _USED = ("expressions", "from_", "where", "group")
 
 
@@ -37,14 +40,19 @@ def read_sql(schema: Schema, name: str, text: str, weight: Weight = 1) -> list[P
     from sqlglot.errors import SqlglotError
 
     if not isinstance(text, str):
-        raise WorkloadError(f"sql={text!r}: expected text; write {_SUPPORTED}")
+        raise WorkloadError(f"sql={shown(text)}: expected text; write {_SUPPORTED}")
+    if len(text) > _LONGEST:
+        raise TooLargeError(
+            f"sql={shown(text)}: at most {_LONGEST:,} characters are read at once; add the statements in parts"
+        )
     try:
         statements = [statement for statement in sqlglot.parse(text) if statement is not None]
     except (SqlglotError, RecursionError):
         raise WorkloadError(f"this is not valid SQL; write {_SUPPORTED}") from None
     if not statements:
         raise WorkloadError(f"there is no statement; write {_SUPPORTED}")
-    products = []
+    _check_sets(statements)
+    products: list[Product] = []
     for place, statement in enumerate(statements, 1):
         own = name if len(statements) == 1 else f"{name} {place}"
         products += _products(schema, own, statement, weight)
@@ -113,6 +121,8 @@ def _shown(schema: Schema, statement: Any) -> list[str]:
     return shown
 
 
+_COLUMNS = 1 << 23
+"""Columns of all grouping sets together."""
 _GROUPINGS = ("grouping_sets", "rollup", "cube")
 
 
@@ -124,8 +134,7 @@ def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
         return [()]
     if any(value for key, value in group.args.items() if key not in ("expressions", *_GROUPINGS)):
         raise WorkloadError("GROUP BY ALL is not supported; name the columns")
-    # Some versions of the parser keep ROLLUP, CUBE and GROUPING SETS beside the columns, others among them.
-    nodes = [*group.expressions, *(node for key in _GROUPINGS for node in group.args.get(key) or [])]
+    nodes = _grouped_by(group)
     if any(isinstance(node, (exp.Rollup, exp.Cube)) and not node.expressions for node in nodes):
         raise WorkloadError("WITH ROLLUP and WITH CUBE are not supported; write ROLLUP (…) or CUBE (…)")
     parts: list[list[tuple[str, ...]]] = []
@@ -143,6 +152,38 @@ def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
                 parts.append([_columns(schema, node)])
     sets = [tuple(dict.fromkeys(sum(choice, ()))) for choice in product(*parts)]
     return list({frozenset(chosen): chosen for chosen in reversed(sets)}.values())[::-1]
+
+
+def _grouped_by(group: Any) -> list[Any]:
+    """What stands behind GROUP BY.
+
+    Some versions of the parser keep ROLLUP, CUBE and GROUPING SETS beside the columns, others among them.
+    """
+    return [*group.expressions, *(node for key in _GROUPINGS for node in group.args.get(key) or [])]
+
+
+def _check_sets(statements: list[Any]) -> None:
+    """Refuse more grouping sets than there may be products, before any is made."""
+    from sqlglot import exp
+
+    sets = columns = 0
+    for statement in statements:
+        group = statement.args.get("group")
+        count, wide = 1, 1
+        for node in [] if group is None else _grouped_by(group):
+            listed = len(node.expressions) if isinstance(node, (exp.GroupingSets, exp.Rollup, exp.Cube)) else 1
+            if isinstance(node, exp.Cube):
+                count *= 1 << min(listed, MOST_PRODUCTS.bit_length())
+            else:
+                count *= listed + isinstance(node, exp.Rollup)
+            wide += listed
+            count = min(count, MOST_PRODUCTS + 1)
+        sets, columns = sets + count, columns + count * wide
+        if sets > MOST_PRODUCTS or columns > _COLUMNS:
+            raise TooLargeError(
+                f"GROUP BY asks for more than {MOST_PRODUCTS:,} sets of columns, or for very long ones, each a table "
+                f"of its own; a CUBE of {MOST_PRODUCTS.bit_length() - 1} columns fits: group by fewer columns at once"
+            )
 
 
 def _all_subsets(columns: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import final
 
 from hdmm.errors import WorkloadError, nearest
+from hdmm.numbers import fraction, shown
 from hdmm.workload.products import Workload
 
 _TEXT = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*(?:@\s*([0-9]{1,3}(?:\.[0-9]{1,10})?)\s*%\s*)?")
@@ -29,12 +30,12 @@ class Target:
 
     def __init__(self, text: str) -> None:
         found = _TEXT.fullmatch(text) if isinstance(text, str) else None
-        if found is None or not Fraction(found[1]):
-            raise WorkloadError(f"target {text!r}: expected a margin and a level, for example '50@95%'")
-        level = Fraction(found[2] or 95) / 100
+        if found is None or not fraction(found[1]):
+            raise WorkloadError(f"target {shown(text)}: expected a margin and a level, for example '50@95%'")
+        level = fraction(found[2] or "95") / 100
         if not _LEVELS[0] <= level <= _LEVELS[1]:
-            raise WorkloadError(f"target {text!r}: expected a level from 50% to 99.999%, for example '50@95%'")
-        object.__setattr__(self, "margin", Fraction(found[1]))
+            raise WorkloadError(f"target {shown(text)}: expected a level from 50% to 99.999%, for example '50@95%'")
+        object.__setattr__(self, "margin", fraction(found[1]))
         object.__setattr__(self, "level", level)
 
     def __str__(self) -> str:

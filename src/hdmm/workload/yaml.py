@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from hdmm.errors import SpecError
+from hdmm.files import OversizedError, read_regular
+from hdmm.numbers import shown
 
-_LARGEST = 1 << 28
+_LARGEST = 1 << 23
+_LONGEST = 1 << 20
+"""Bytes of a line."""
+_MOST = 1 << 18
+"""Commas, brackets and lines, which are about as many as there are values: each takes a microsecond or twenty, and a
+kilobyte."""
 _DEEPEST = 50
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]*[A-Za-z0-9_]")
 
@@ -20,15 +28,24 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
     from ruamel.yaml.error import YAMLError
 
     try:
-        if path.stat().st_size > _LARGEST:
-            raise SpecError(f"{path}: a spec of more than {_LARGEST >> 20} MiB is refused")
-        text = path.read_text(encoding="utf-8")
+        held = read_regular(path, _LARGEST)
+        marks = sum(held.count(mark) for mark in (b",", b"[", b"{", b"\n", b"\r"))
+        if marks > _MOST:
+            raise SpecError(
+                f"{path}: {marks:,} commas, brackets and lines are more than a spec may have ({_MOST:,}); declare "
+                "ranges or bins in place of long lists, or make the workload in Python"
+            )
+        if max(map(len, held.splitlines()), default=0) > _LONGEST:
+            raise SpecError(f"{path}: a line has more than {_LONGEST:,} bytes; break it, or write a shorter one")
+        text = held.decode("utf-8")
+    except OversizedError:
+        raise SpecError(f"{path}: a spec of more than {_LARGEST >> 20} MiB is refused; write a shorter one") from None
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SpecError(f"{path}: is not UTF-8 text") from None
     try:
-        root = YAML(typ="safe", pure=True).compose(text)
+        data, lines = _Reader(path, YAML(typ="safe", pure=True).parse(text)).read()
     except RecursionError:
         raise SpecError(f"{path}: nested too deeply") from None
     except YAMLError as error:
@@ -36,19 +53,17 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
         where = f", line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or "not valid YAML"
         raise SpecError(f"{path}{where}: {problem}") from None
-    if root is None:
-        raise SpecError(f"{path}: the spec is empty; it needs the sections schema and workload")
 
     def line(place: tuple[str | int, ...]) -> int:
-        node = mark = root
+        node, found = lines, lines.line
         for step in place:
-            found = _child(node, step)
-            if found is None:
+            child = node.children.get(step)
+            if child is None:
                 break
-            mark, node = found
-        return int(mark.start_mark.line) + 1
+            node, found = child, child.line
+        return found
 
-    return _data(root, path, 0), line
+    return data, line
 
 
 def save_yaml(path: Path, data: Any) -> None:
@@ -71,43 +86,88 @@ def save_yaml(path: Path, data: Any) -> None:
         yaml.dump(data, file)
 
 
-def _data(node: Any, path: Path, depth: int) -> Any:
-    from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+@final
+@dataclass(frozen=True)
+class _Lines:
+    """The line of a value, or of its key, and those of what it holds."""
 
-    here = f"{path}, line {node.start_mark.line + 1}"
-    if depth > _DEEPEST:
-        raise SpecError(f"{here}: nested too deeply")
-    if node.anchor:
-        raise SpecError(f"{here}: anchors and aliases are not used in specs; write the value out")
-    if isinstance(node, ScalarNode):
-        if _blank(node):
-            raise SpecError(f"{here}: a value is missing")
-        return node.value
-    if isinstance(node, SequenceNode):
-        return [_data(item, path, depth + 1) for item in node.value]
-    assert isinstance(node, MappingNode)
-    mapping: dict[str, Any] = {}
-    for key, value in node.value:
-        line = key.start_mark.line + 1
-        if not isinstance(key, ScalarNode):
-            raise SpecError(f"{path}, line {line}: a key must be text")
-        if key.value in mapping:
-            raise SpecError(f"{path}, line {line}: the key {key.value!r} stands twice in one mapping")
-        if _blank(value):
-            raise SpecError(f"{path}, line {line}: the key {key.value!r} has no value")
-        mapping[key.value] = _data(value, path, depth + 1)
-    return mapping
+    line: int
+    children: dict[str | int, _Lines]
 
 
-def _blank(node: Any) -> bool:
-    from ruamel.yaml.nodes import ScalarNode
+@final
+class _Reader:
+    """Builds data from the parser's events, one by one: what may not be there is refused where it begins."""
 
-    return isinstance(node, ScalarNode) and node.style is None and node.value in ("", "~", "null", "Null", "NULL")
+    def __init__(self, path: Path, events: Iterator[Any]) -> None:
+        self._path = path
+        self._events = events
+
+    def read(self) -> tuple[Any, _Lines]:
+        """The one document that a spec is."""
+        from ruamel.yaml.events import DocumentStartEvent, StreamEndEvent
+
+        next(self._events)
+        if isinstance(next(self._events), StreamEndEvent):
+            raise self._refuse(None, "the spec is empty; it needs the sections schema and workload")
+        first = next(self._events)
+        found = self._value(first, _line(first), 0)
+        next(self._events)
+        event = next(self._events)
+        if isinstance(event, DocumentStartEvent):
+            raise self._refuse(_line(event), "another document begins; write one spec in one file")
+        return found
+
+    def _value(self, event: Any, line: int, depth: int) -> tuple[Any, _Lines]:
+        from ruamel.yaml.events import ScalarEvent, SequenceStartEvent
+
+        here = _line(event)
+        if depth > _DEEPEST:
+            raise self._refuse(here, "nested too deeply")
+        if event.anchor:
+            raise self._refuse(here, "anchors and aliases are not used in specs; write the value out")
+        if isinstance(event, ScalarEvent):
+            if _blank(event):
+                raise self._refuse(here, "a value is missing")
+            return event.value, _Lines(line, {})
+        return (self._items if isinstance(event, SequenceStartEvent) else self._mapping)(line, depth)
+
+    def _items(self, line: int, depth: int) -> tuple[list[Any], _Lines]:
+        from ruamel.yaml.events import SequenceEndEvent
+
+        items: list[Any] = []
+        lines: dict[str | int, _Lines] = {}
+        while not isinstance(event := next(self._events), SequenceEndEvent):
+            item, lines[len(items)] = self._value(event, _line(event), depth + 1)
+            items.append(item)
+        return items, _Lines(line, lines)
+
+    def _mapping(self, line: int, depth: int) -> tuple[dict[str, Any], _Lines]:
+        from ruamel.yaml.events import MappingEndEvent, ScalarEvent
+
+        mapping: dict[str, Any] = {}
+        lines: dict[str | int, _Lines] = {}
+        while not isinstance(key := next(self._events), MappingEndEvent):
+            here = _line(key)
+            if not isinstance(key, ScalarEvent):
+                raise self._refuse(here, "a key must be text")
+            if key.anchor:
+                raise self._refuse(here, "anchors and aliases are not used in specs; write the value out")
+            if key.value in mapping:
+                raise self._refuse(here, f"the key {shown(key.value)} stands twice in one mapping")
+            event = next(self._events)
+            if isinstance(event, ScalarEvent) and _blank(event) and not event.anchor:
+                raise self._refuse(here, f"the key {shown(key.value)} has no value")
+            mapping[key.value], lines[key.value] = self._value(event, here, depth + 1)
+        return mapping, _Lines(line, lines)
+
+    def _refuse(self, line: int | None, reason: str) -> SpecError:
+        return SpecError(f"{self._path}{'' if line is None else f', line {line}'}: {reason}")
 
 
-def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """The node at a key or index, and before it the node that marks its line: the key, or the item itself."""
-    items = node.value if isinstance(node.value, list) else []
-    if isinstance(step, int):
-        return (items[step], items[step]) if step < len(items) and not isinstance(items[step], tuple) else None
-    return next((item for item in items if isinstance(item, tuple) and item[0].value == step), None)
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _blank(event: Any) -> bool:
+    return event.style is None and event.value in ("", "~", "null", "Null", "NULL")

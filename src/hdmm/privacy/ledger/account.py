@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from hdmm.errors import InputError
+from hdmm.numbers import fraction
 from hdmm.privacy.budget import Budget, decimal_text
 from hdmm.privacy.ledger.chain import contents, damaged
 from hdmm.privacy.ledger.composition import Amount, Charged
@@ -102,7 +103,13 @@ def budget_texts(budget: Budget) -> dict[str, str]:
 
 
 def _budget(texts: dict[str, str]) -> Budget:
-    return Budget(**{name: Fraction(text) for name, text in texts.items()})
+    return Budget(**{name: _fraction(text) for name, text in texts.items()})
+
+
+def _fraction(text: object) -> Fraction:
+    if not isinstance(text, str):
+        raise ValueError("amounts are written as texts")
+    return fraction(text)
 
 
 def _after(known: Entry | None, step: dict[str, Any], number: int) -> Entry | None:
@@ -112,7 +119,7 @@ def _after(known: Entry | None, step: dict[str, Any], number: int) -> Entry | No
         if known is not None and known.state != "abandoned":
             return None
         budget = _budget(step["budget"])
-        mu_squared = Fraction(step["mu_squared"]) if "mu_squared" in step else None
+        mu_squared = _fraction(step["mu_squared"]) if "mu_squared" in step else None
         if (mu_squared is None) != (budget.rho is None and budget.delta is None):
             raise ValueError("Gaussian releases have μ², and no others")
         return Entry(id, "reserved", budget, mu_squared, time, step["plan"], None, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,9 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from hdmm.errors import ArtefactError, FaultError
+from hdmm.files import check_regular
 
 FORMAT = 1
 
+_LARGEST = 1 << 28  # bytes of a ledger: several hundred thousand releases
+_LONGEST = 1 << 16  # characters of an entry
+_BESIDE = ("", "-journal", "-wal", "-shm")  # the ledger, and what SQLite opens beside it
 _PATIENCE = 5.0  # seconds for which another process may keep the file locked
 _TABLES = (
     "CREATE TABLE ledger (number INTEGER PRIMARY KEY, content TEXT NOT NULL, hash TEXT NOT NULL)",
@@ -27,23 +32,59 @@ _TABLES = (
 def transaction(file: Path, name: Path, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
     """Open a ledger for one transaction, which is undone unless it was committed; ``name`` is for messages."""
     try:
-        if not file.is_file():
-            raise ArtefactError(
-                f"{name}: there is no such ledger; create it, for example with hdmm ledger create {name} --epsilon 1"
-            )
-        if writing and not file.stat().st_mode & 0o222:  # the administrator may write to it, and should not
+        mode = _check_files(file, name)
+        if writing and not mode & 0o222:  # the administrator may write to it, and should not
             raise _read_only(name)
         address = f"{file.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)) as connection:
             # EXTRA is FULL that also makes the end of a transaction outlast a power failure.
             connection.execute("PRAGMA synchronous=EXTRA")
             connection.execute("PRAGMA fullfsync=1")  # macOS
+            connection.execute("PRAGMA trusted_schema=OFF")
             connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
             yield connection
     except OSError as error:
         raise FaultError(f"{name}: cannot be read: {error.strerror}; check its permissions") from None
     except sqlite3.Error as error:
         raise _explained(error, name) from None
+
+
+def _check_files(file: Path, name: Path) -> int:
+    """Refuse what is not a regular file, the journal beside it included, which SQLite opens too; return the mode.
+
+    The files are not opened here: closing one would release the locks that this process has on it elsewhere.
+    """
+    mode = 0
+    for suffix in _BESIDE:
+        try:
+            status = os.stat(f"{file}{suffix}")
+            check_regular(status)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError) as error:
+            if suffix and not isinstance(error, IsADirectoryError):
+                continue
+            raise ArtefactError(
+                f"{name}: there is no such ledger; create it, for example with hdmm ledger create {name} --epsilon 1"
+            ) from None
+        except PermissionError:
+            raise
+        except OSError as error:
+            raise ArtefactError(
+                f"{name}{suffix}: is not an hdmm ledger: {error.strerror}; name the file that hdmm ledger create made"
+            ) from None
+        if status.st_size > _LARGEST:
+            raise ArtefactError(
+                f"{name}{suffix}: {status.st_size} bytes are more than a ledger may have ({_LARGEST}); grant the rest "
+                "in a new one"
+            )
+        mode = mode if suffix else status.st_mode
+    return mode
+
+
+def _check_tables(connection: sqlite3.Connection, name: Path) -> None:
+    """Refuse tables that are not as they were made: a view in their place could have rows without end."""
+    found = connection.execute("SELECT type, substr(sql, 1, 200) FROM sqlite_master LIMIT 3").fetchall()
+    if sorted(found, key=str) != sorted((("table", statement) for statement in _TABLES[:2]), key=str):
+        raise _no_ledger(name)
 
 
 def commit(connection: sqlite3.Connection) -> None:
@@ -68,14 +109,15 @@ def append(connection: sqlite3.Connection, number: int, previous: str, content: 
 
 def contents(connection: sqlite3.Connection, name: Path) -> tuple[list[dict[str, Any]], str]:
     """The content of all entries and the hash of the last one, checked link by link."""
-    rows = connection.execute("SELECT number, content, hash FROM ledger ORDER BY number").fetchall()
-    tips = connection.execute("SELECT hash FROM tip").fetchall()
+    _check_tables(connection, name)
+    rows = connection.execute("SELECT number, content, hash FROM ledger ORDER BY number")  # read one by one
+    tips = connection.execute("SELECT hash FROM tip LIMIT 2").fetchall()
     found: list[dict[str, Any]] = []
     previous = ""
     for expected, (number, text, digest) in enumerate(rows):
         if number != expected:
             raise damaged(name, f"entry {expected} is missing")
-        content = _parsed(text)
+        content = _parsed(text) if isinstance(text, str) and len(text) <= _LONGEST else None
         if number == 0 and content is not None and content.get("hdmm") == "ledger" and content.get("format") != FORMAT:
             raise ArtefactError(f"{name}: has format {content.get('format')}, this version reads {FORMAT}; update hdmm")
         if content is None or digest != _link(previous, text):
