@@ -6,7 +6,6 @@ exactly our blanks, and compared by the hexadecimal form of their bytes, which n
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from hdmm import scratch
 from hdmm.matrix.workspace import memory_limit
 from hdmm.schema.text import BLANKS
 
@@ -120,14 +120,15 @@ def _builtin(name: str, arguments: int) -> Callable[..., Any]:
 def in_process(database: str | None = None) -> Iterator[Engine]:
     """DuckDB in this process, with or without a database file, which is only read.
 
-    What does not fit into memory goes to a private temporary directory, which is removed afterwards.
+    What does not fit into memory goes to a private temporary directory, which is removed afterwards; after kill -9, by
+    the next process.
     """
     import ibis
 
     memory = min(_MOST, max(_LEAST, memory_limit() // 4))
 
-    with tempfile.TemporaryDirectory(prefix="hdmm-") as directory:
-        settings: dict[str, Any] = {"temp_directory": directory, "memory_limit": f"{memory >> 20}MiB"}
+    with scratch.directory() as directory:
+        settings: dict[str, Any] = {"temp_directory": str(directory), "memory_limit": f"{memory >> 20}MiB"}
         settings["autoinstall_known_extensions"] = False
         if database is None:
             backend = ibis.duckdb.connect(**settings)
@@ -137,5 +138,10 @@ def in_process(database: str | None = None) -> Iterator[Engine]:
             backend.con.execute(f"SET perfect_ht_threshold = {_PERFECT}")
             backend.con.execute("SET preserve_insertion_order = false")
             yield engine_of(backend)
+        except BaseException as error:
+            backend.con.interrupt()  # closing would wait for a query that was cut short
+            if isinstance(error.__cause__, KeyboardInterrupt):  # which DuckDB turns into a RuntimeError
+                raise error.__cause__ from None
+            raise
         finally:
             backend.disconnect()
