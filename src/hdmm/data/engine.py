@@ -16,6 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from hdmm import scratch
+from hdmm.data.stoppable import Stoppable
 from hdmm.matrix.workspace import memory_limit
 from hdmm.schema.text import BLANKS
 
@@ -134,14 +135,10 @@ def in_process(database: str | None = None) -> Iterator[Engine]:
             backend = ibis.duckdb.connect(**settings)
         else:
             backend = ibis.duckdb.connect(database, read_only=True, **settings)
+        backend.con = Stoppable(backend.con)
         try:
             backend.con.execute(f"SET perfect_ht_threshold = {_PERFECT}")
             backend.con.execute("SET preserve_insertion_order = false")
             yield engine_of(backend)
-        except BaseException as error:
-            backend.con.interrupt()  # closing would wait for a query that was cut short
-            if isinstance(error.__cause__, KeyboardInterrupt):  # which DuckDB turns into a RuntimeError
-                raise error.__cause__ from None
-            raise
         finally:
             backend.disconnect()
