@@ -11,7 +11,6 @@ import io
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from math import isfinite, prod
@@ -21,9 +20,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from hdmm import scratch
 from hdmm._structure import Structure
 from hdmm.errors import ArtefactError, FaultError, TooLargeError
-from hdmm.files import already_there, check_new, open_regular, sync_directory, umask
+from hdmm.files import already_there, check_new, open_regular, sync_directory
 from hdmm.matrix.workspace import memory_limit
 from hdmm.numbers import NumberError, integer, real, shown
 from hdmm.texttable import bytes_text, count_text
@@ -158,28 +158,22 @@ def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
         check_new(path)
     try:
         sync_directory(path.absolute().parent)  # what cannot be made durable is refused before it is there
-        descriptor, name = tempfile.mkstemp(prefix=".hdmm-", dir=path.absolute().parent)
-    except OSError as error:
-        raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
-    temporary = Path(name)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~umask())
-        if overwrite:
-            os.replace(temporary, path)
-        else:
-            os.link(temporary, path)  # unlike rename, refuses to overwrite
-        with suppress(OSError):
-            sync_directory(path.absolute().parent)
+        with scratch.directory(beside=path.absolute().parent) as private:
+            new = private / "new"
+            with open(new, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if overwrite:
+                os.replace(new, path)
+            else:
+                os.link(new, path)  # unlike rename, refuses to overwrite
+            with suppress(OSError):
+                sync_directory(path.absolute().parent)
     except FileExistsError:
         raise already_there(path) from None
     except OSError as error:
         raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def encode_array(array: NDArray[Any]) -> bytes:

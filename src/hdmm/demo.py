@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from math import sqrt
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdmm import scratch
 from hdmm._release import Release
 from hdmm._select import Progress, select
 from hdmm.files import check_new
@@ -86,8 +86,8 @@ def run(
         _run(budget, keep, tell, on_candidate, bars)
         tell(f"\nkept in {keep}: people.csv, spec.yaml, people.plan and release/")
         return
-    with TemporaryDirectory(prefix="hdmm-demo-") as directory:
-        _run(budget, Path(directory), tell, on_candidate, bars)
+    with scratch.directory() as directory:
+        _run(budget, directory, tell, on_candidate, bars)
 
 
 def _run(

@@ -1,4 +1,4 @@
-"""Files: read only if they are regular ones; new ones never over another, durable, and with the usual permissions."""
+"""Files: read only if they are regular ones; new ones never over another, and durable."""
 
 from __future__ import annotations
 
@@ -83,13 +83,6 @@ def check_new(path: Path) -> None:
 def already_there(path: Path) -> ArtefactError:
     """The error for a path that another file has."""
     return ArtefactError(f"{path}: exists already and is never overwritten; choose another name")
-
-
-def umask() -> int:
-    """The permissions that new files do not get; it can be read only by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def sync_directory(path: Path) -> None:

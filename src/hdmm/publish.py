@@ -8,12 +8,14 @@ the two, is marked when the same command is given again; nothing is measured twi
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, final
 from uuid import uuid4
 
+from hdmm import scratch
 from hdmm._plan import Plan
 from hdmm._release import Release
 from hdmm.data import Table, open_source
@@ -80,6 +82,8 @@ def release(
         check_memory(plan.estimator, plan.workload.encoded)
         check_disk(plan.estimator, plan.workload.encoded)
     book = ledger if isinstance(ledger, Ledger) or ledger is None else Ledger.open(ledger)
+    for parent in (Path(tempfile.gettempdir()), *([] if out is None else [Path(out).absolute().parent])):
+        scratch.sweep(parent)  # whatever becomes of this release, nothing stays of one that was killed
     name = id or uuid4().hex
     digest = _plan_digest(plan)
     if book is not None and id is not None and out is not None:

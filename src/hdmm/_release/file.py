@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from hdmm import scratch
 from hdmm._artefact import (
     LARGEST,
     decode_array,
@@ -34,7 +33,7 @@ from hdmm._release.release import Release
 from hdmm._release.stored import HEADER, Stored, check, check_size, get, locate, put, sync_file
 from hdmm._release.write import Format, write_table
 from hdmm.errors import ArtefactError, FaultError, InputError
-from hdmm.files import OversizedError, check_new, read_regular, sync_directory, umask
+from hdmm.files import OversizedError, check_new, read_regular, sync_directory
 
 _KIND = "release"
 _MANIFEST = "release.json"
@@ -77,23 +76,19 @@ def _whole(directory: Path, fill: Callable[[Path], object]) -> None:
     directory = directory.absolute()
     try:
         sync_directory(directory.parent)  # what cannot be made durable is refused before it is there
-        temporary = Path(tempfile.mkdtemp(prefix=".hdmm-", dir=directory.parent))
-    except OSError as error:
-        raise FaultError(f"{directory}: cannot be written: {error.strerror}") from None
-    try:
-        fill(temporary)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(sync_file, [path for path in temporary.rglob("*") if path.is_file()]))
-        for folder in (*(path for path in temporary.iterdir() if path.is_dir()), temporary):
-            sync_directory(folder)
-        temporary.chmod(0o777 & ~umask())
-        os.rename(temporary, directory)  # refuses a directory that holds anything
-        with suppress(OSError):
-            sync_directory(directory.parent)
+        with scratch.directory(beside=directory.parent) as private:
+            new = private / "new"
+            new.mkdir()
+            fill(new)
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                list(pool.map(sync_file, [path for path in new.rglob("*") if path.is_file()]))
+            for folder in (*(path for path in new.iterdir() if path.is_dir()), new):
+                sync_directory(folder)
+            os.rename(new, directory)  # refuses a directory that holds anything
+            with suppress(OSError):
+                sync_directory(directory.parent)
     except OSError as error:
         raise FaultError(f"{directory}: cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _fill(directory: Path, release: Release, format: Format, on_progress: Callable[[float], None] | None) -> None:

@@ -1,6 +1,7 @@
 """The command line: arguments, progress and exit codes. No logic.
 
-Exit codes: 0 done, 1 a fault of ours or of the machine, 2 a mistake in what was given (nothing charged or written).
+Exit codes: 0 done, 1 a fault of ours or of the machine, 2 a mistake in what was given (nothing charged or written), 130
+ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import typer
 
 from hdmm import __version__
 from hdmm.cli import answers, ledger, others, plan, release
+from hdmm.cli.signals import stoppable
 from hdmm.errors import HdmmError
 
 app = typer.Typer(
@@ -66,13 +68,16 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # ε and × must not be the end on a terminal that lacks them
     try:
-        app(standalone_mode=True)
+        with stoppable() as stopped:
+            app(standalone_mode=True)
     except HdmmError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except SystemExit as left:
         if left.code == _INTERRUPTED:
-            typer.echo("interrupted; what is not there was not published", err=True)
+            word, code = stopped()
+            typer.echo(f"{word}; what is not there was not published", err=True)
+            sys.exit(code)
         raise
     except MemoryError:
         fault = "out of memory; say how much there is (--memory), ask for smaller products, or declare coarser domains"

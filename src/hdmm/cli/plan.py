@@ -59,7 +59,8 @@ def plan(
 
     What was found so far is kept beside the plan, in PLAN.partial: after a crash the same command goes on from there.
 
-    At an interrupt (Ctrl-C) the best plan so far is written, with exit code 130; with --force the search goes on.
+    At an interrupt (Ctrl-C, SIGTERM) the best plan so far is written, with exit code 130 or 143; with --force the
+    search goes on.
     """
     read = Spec.load(spec)
     targets = _targets(target) if target else read.targets

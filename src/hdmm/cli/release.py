@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from hdmm import Ledger, Plan, Table
+from hdmm import Budget, Ledger, Plan, Table
 from hdmm import release as publish
 from hdmm.cli.options import Delta, Epsilon, Memory, Rho, budget_of
 from hdmm.cli.progress import bars
-from hdmm.errors import InputError
+from hdmm.errors import HdmmError, InputError
 
 _LONGEST = 200
 """Characters of a release's name in the ledger."""
@@ -83,19 +84,33 @@ def release(
                 on_progress=advance,
             )
     except KeyboardInterrupt:
-        if ledger is not None and any(
-            (one.id, one.state) == (name, "reserved") for one in Ledger.open(ledger).entries()
-        ):
-            typer.echo(
-                f"{budget} was charged before the interrupt and stays charged (hdmm ledger show {ledger}); a new try, "
-                "with another -o or --id, is charged again",
-                err=True,
-            )
+        _tell_interrupted(budget, ledger, name, None if known else output)
         raise
     if known:
         typer.echo(f"{output}: was published before under this id; nothing was spent")
         return
     typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
+
+
+def _tell_interrupted(budget: Budget, ledger: Path | None, name: str | None, output: Path | None) -> None:
+    """Tell what was written and charged before an interrupt; the output is None where it was there before."""
+    written = output is not None and output.exists()
+    state = None
+    if ledger is not None:
+        with suppress(HdmmError):  # which the interrupt may have forestalled
+            state = next((one.state for one in reversed(Ledger.open(ledger).entries()) if one.id == name), None)
+    if written and state == "reserved":
+        told = f"{output} is written and {budget} charged; the same command again marks it published at no cost"
+    elif written:
+        told = f"{output} is written, and {budget} spent"
+    elif state == "reserved":
+        told = (
+            f"{budget} was charged before the interrupt and stays charged (hdmm ledger show {ledger}); a new try, with "
+            "another -o or --id, is charged again"
+        )
+    else:
+        return
+    typer.echo(told, err=True)
 
 
 def _table(data: list[str], name: str) -> Table:

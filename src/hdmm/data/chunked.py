@@ -89,9 +89,13 @@ def _each(chunks: Iterator[Chunk], use: Callable[[Records], None], on_progress: 
     threads = min(os.cpu_count() or 1, _THREADS)
     pending: deque[Future[float]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for chunk in chunks:
-            pending.append(pool.submit(run, chunk))
-            if len(pending) > 2 * threads:
+        try:
+            for chunk in chunks:
+                pending.append(pool.submit(run, chunk))
+                if len(pending) > 2 * threads:
+                    report(pending.popleft())
+            while pending:
                 report(pending.popleft())
-        while pending:
-            report(pending.popleft())
+        except BaseException:  # what has not begun is not waited for
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

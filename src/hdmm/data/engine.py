@@ -6,7 +6,6 @@ exactly our blanks, and compared by the hexadecimal form of their bytes, which n
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from uuid import uuid4
 
 import numpy as np
 
+from hdmm import scratch
 from hdmm.data.people import DIGITS
+from hdmm.data.stoppable import Stoppable
 from hdmm.errors import DataError
 from hdmm.matrix.workspace import memory_limit
 from hdmm.schema.text import BLANKS, LONGEST_TEXT, NO_VALUE
@@ -181,19 +182,21 @@ def in_process(database: Path | None = None) -> Iterator[Engine]:
 
     A name is a table or a view of the database, never a file or a variable; a database is a file, never an address.
 
-    What does not fit into memory goes to a private temporary directory, which is removed afterwards.
+    What does not fit into memory goes to a private temporary directory, which is removed afterwards; after kill -9, by
+    the next process.
     """
     import ibis
 
     memory = min(_MOST, max(_LEAST, memory_limit() // 4))
 
-    with tempfile.TemporaryDirectory(prefix="hdmm-") as directory:
-        settings: dict[str, Any] = {"temp_directory": directory, "memory_limit": f"{memory >> 20}MiB"}
+    with scratch.directory() as directory:
+        settings: dict[str, Any] = {"temp_directory": str(directory), "memory_limit": f"{memory >> 20}MiB"}
         settings["autoinstall_known_extensions"] = False
         if database is None:
             backend = ibis.duckdb.connect(**settings)
         else:
             backend = ibis.duckdb.connect(str(database.resolve()), read_only=True, **settings)
+        backend.con = Stoppable(backend.con)
         try:
             backend.con.execute("SET python_enable_replacements = false")
             backend.con.execute(f"SET perfect_ht_threshold = {_PERFECT}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any, final
 
+from hdmm import scratch
 from hdmm.data.arrow import readable_batches
 from hdmm.data.engine import Engine, in_process
 from hdmm.data.relation import Relation, View, view_of
@@ -83,10 +83,10 @@ def _named(paths: Sequence[Path]) -> Iterator[list[str]]:
 
     It would take ``d[1].parquet`` for a pattern that ``d1.parquet`` matches.
     """
-    with tempfile.TemporaryDirectory(prefix="hdmm-") as directory:
+    with scratch.directory() as directory:
         names = []
         for number, path in enumerate(paths):
-            link = Path(directory, f"{number}.parquet")
+            link = directory / f"{number}.parquet"
             link.symlink_to(path.resolve())
             names.append(escape(str(link)))
         yield names

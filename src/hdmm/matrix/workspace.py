@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from errno import EINVAL, ENOSPC, EOPNOTSUPP
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import FaultError, TooLargeError
+from hdmm.matrix.container import container_memory
 from hdmm.texttable import bytes_text, count_text
 
 DENSE_LIMIT = 1 << 27
@@ -30,16 +29,12 @@ DENSE_LIMIT = 1 << 27
 _LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")
-"""Where Linux says how much memory a container may use, or "max"."""
-
-
 def physical_memory() -> int:
     """The memory that this process may have in bytes; 8 GiB where it cannot be asked.
 
     It is the machine's, or less where a container or a limit of the process (``ulimit -v``) says so.
     """
-    return min(_machine_memory(), _container_memory(_CONTAINER), _process_memory())
+    return min(_machine_memory(), container_memory(), _process_memory())
 
 
 def _machine_memory() -> int:
@@ -47,14 +42,6 @@ def _machine_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 8 << 30
-
-
-@cache
-def _container_memory(path: Path) -> int:
-    try:
-        return int(path.read_text())
-    except (ValueError, OSError):
-        return sys.maxsize
 
 
 def _process_memory() -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
+from hdmm import scratch
 from hdmm.errors import BudgetError, FaultError, InputError
 from hdmm.files import already_there, check_new, sync_directory
 from hdmm.privacy.budget import Budget, decimal_text
@@ -61,8 +61,8 @@ class Ledger:
         check_new(path)
         try:
             # Made beside its place, then linked to it: there whole or not at all, and never over another file.
-            with tempfile.TemporaryDirectory(prefix=".hdmm-", dir=path.absolute().parent) as directory:
-                temporary = Path(directory) / "ledger"
+            with scratch.directory(beside=path.absolute().parent) as private:
+                temporary = private / "ledger"
                 temporary.touch()
                 with chain.transaction(temporary, path, writing=True) as connection:
                     chain.begin(connection, {"granted": budget_texts(total), "unit": unit.data()})

@@ -1,0 +1,50 @@
+"""The memory that Linux grants a container: the least limit of this process's control group and of those around it.
+
+Version 2 of control groups names its limits memory.max and memory.high, version 1 memory.limit_in_bytes; both versions
+may be mounted at once. A process beyond memory.high is not killed, but slowed to a crawl: it counts as a limit.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+_OWN = Path("/proc/self/cgroup")
+_MOUNT = Path("/sys/fs/cgroup")
+
+
+@cache
+def container_memory(own: Path = _OWN, mount: Path = _MOUNT) -> int:
+    """The least limit in bytes; sys.maxsize where there is none, or where nothing can be read."""
+    limits = [sys.maxsize]
+    try:
+        lines = own.read_text().splitlines()
+    except (OSError, ValueError):
+        lines = []
+    for line in [*lines, "0::/", "0:memory:/"]:  # the root counts in any case: it may be all that a container sees
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            for root in (mount, mount / "unified"):
+                limits += _limits(root, path, ("memory.max", "memory.high"))
+        elif "memory" in controllers.split(","):
+            limits += _limits(mount / "memory", path, ("memory.limit_in_bytes",))
+    return min(limits)
+
+
+def _limits(root: Path, path: str, names: tuple[str, ...]) -> list[int]:
+    """The limits of a group and of all around it, up to the root of the mount."""
+    group = PurePosixPath(path.lstrip("/"))
+    if ".." in group.parts or not (root / group).is_dir():  # as the host names it, which is not what is mounted here
+        group = PurePosixPath()
+    limits = []
+    for folder in (group, *group.parents):
+        for name in names:
+            try:
+                limit = int((root / folder / name).read_text())
+            except (OSError, ValueError):  # none, or "max"
+                continue
+            if limit > 0:
+                limits.append(limit)
+    return limits
