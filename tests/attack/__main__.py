@@ -25,8 +25,6 @@ def main() -> int:
     with ThreadPoolExecutor(given.jobs) as pool:
         for _ in pool.map(lambda name: campaign(name, given.quick, tallies[name]), tallies):
             pass
-    for text in (text for tally in tallies.values() for text in tally.texts):
-        print(text)
     rows = [row for name, tally in tallies.items() for row in _rows(name, tally)]
     if rows:
         print(text_table(("source", "unit", "neighbours", "violations"), rows))

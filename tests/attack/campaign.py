@@ -39,6 +39,7 @@ class Tally:
         if wrong:
             self.wrong[source, unit] += 1
             self.texts.append(f"{source}, {unit}, {item}: " + "; ".join(wrong))
+            print(self.texts[-1], flush=True)
 
 
 def every_case(source: Source, quick: bool) -> Iterator[tuple[Case, object]]:

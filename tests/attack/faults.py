@@ -118,11 +118,11 @@ FAULTS = {
     "a dropped record drops the one before": Fault(
         "hdmm.data.tally:Records.inside", _neighbour_dropped, "sqlite", "1 row", "NULL in sex (text)"
     ),
-    "an error holds a value": Fault("hdmm.data.frame:text_of", _told, "pandas", "1 row", "a dict in flag (object)"),
+    "an error holds a value": Fault("hdmm.data.frame:text_of", _told, "pandas", "1 row", "a dict in sex (object)"),
     "a value aborts the release": Fault(
-        "hdmm.data.frame:text_of", _aborted, "pandas", "3 rows", "a complex number in flag (object)"
+        "hdmm.data.frame:text_of", _aborted, "pandas", "3 rows", "a complex number in sex (object)"
     ),
-    "a value is warned of": Fault("hdmm.data.frame:text_of", _warned, "pandas", "1 row", "a tuple in age (object)"),
+    "a value is warned of": Fault("hdmm.data.frame:text_of", _warned, "pandas", "1 row", "a tuple in sex (object)"),
     "a pattern is expanded twice": Fault("hdmm.data.open:_files", _globbed, "csv", "1 row", "file 'd[1]'"),
     "people who differ in case are one": Fault(
         "hdmm.data.csv:identifier", _folded, "csv", "2 rows per id", "another case in who (text)"

@@ -196,9 +196,8 @@ def items() -> list[Item]:
         if type not in ("char", "date")
     ]
     for at, (name, text) in enumerate([*_TEXTS.items(), *_BYTES.items()]):
-        loose = isinstance(text, bytes)
-        made.append(Item(name, attributes[at % 4], "text", text, loose=loose))
-        made.append(Item(name, attributes[(at + 1) % 4], "text", text, loose=loose))
+        for column in dict.fromkeys(("sex", attributes[at % 4])):
+            made.append(Item(name, column, "text", text, loose=isinstance(text, bytes)))
     for name, text in _TEXTS.items():
         if text is not None and len(text) < 100:
             made.append(Item(name, "sex", "category", text, ("parquet", "polars", "arrow", "pandas")))
@@ -235,7 +234,7 @@ def items() -> list[Item]:
         Item("true", "sex", "bool", True, ("pandas", "parquet")),
     ]
     for at, (name, make) in enumerate(_OBJECTS.items()):
-        for column in (attributes[at % 4], "who"):
+        for column in dict.fromkeys(("sex", attributes[at % 4], "who")):
             made.append(Item(name, column, "object", make()))
             if name in _IN_SQLITE:
                 made.append(Item(name, column, "any", make(), ("sqlite",)))

@@ -74,6 +74,8 @@ COLUMNS = (
     *("select", "order", "from", "group", "user", "index", "columns", "count", "schema", "dtypes", "__index_level_0__"),
     *("r0", "c0", "c1", "d0", "m0", "k0", "w0", "person", "key", "copy", "mark", "many", "place", "times", "records"),
 )
+DECOY = [{**ordinary(3), "who": "decoy"}] * 10
+"""Records that nobody means."""
 _UNITS = ("1 row", "2 rows per id")
 
 Write = Callable[[Sequence[Record], Path], None]
@@ -87,7 +89,7 @@ def name_cases(source: Source, every: int = 1) -> Iterator[tuple[Case, object]]:
             yield _case(source, _UNITS[at % 2], item, hold, {}, refused), None
     for at, name in enumerate(COLUMNS):
         if at % every == 0:
-            yield from (_column(source, name, column) for column in ("sex", "who"))
+            yield _column(source, name, COLUMNS[at - 7])
     if not source.name.startswith(("csv", "spark")):
         for column in ("rowid", "ctid", "oid", "filename", "file_row_number"):
             hold = partial(_plain, source, {})
@@ -104,10 +106,10 @@ def _plain(source: Source, names: dict[str, str], records: Sequence[Record], fol
     return source.hold(records, {}, Place(folder, names=names))
 
 
-def _column(source: Source, name: str, column: str) -> tuple[Case, object]:
-    names = {column: name}
-    unit = "1 row" if column == "sex" else "2 rows per id"
-    return _case(source, unit, f"column {name!r} for {column}", partial(_plain, source, names), names), None
+def _column(source: Source, name: str, other: str) -> tuple[Case, object]:
+    """One name for an attribute and another for the column of identifiers."""
+    names = {"sex": name, "who": other}
+    return _case(source, "2 rows per id", f"columns {name!r}, {other!r}", partial(_plain, source, names), names), None
 
 
 def _write(source: Source) -> tuple[Write, str] | None:
@@ -146,7 +148,7 @@ def _files(source: Source) -> Iterator[Held]:
 
     def hold(name: str, relative: bool, records: Sequence[Record], folder: Path) -> Any:
         for decoy in DECOYS:
-            write([ordinary(3)] * 10, folder / f"{decoy}{ending}")
+            write(DECOY, folder / f"{decoy}{ending}")
         half = len(records) // 2 if several else len(records)
         names = [f"{name}{ending}", *([f"{name} 2{ending}"] if several else [])]
         for file, part in zip(names, (records[:half], records[half:]), strict=False):
@@ -181,7 +183,7 @@ def _folders(source: Source) -> Iterator[Held]:
     def hold(name: str, records: Sequence[Record], folder: Path) -> Any:
         for inner in (name, "x1", "xx"):
             (folder / inner).mkdir(exist_ok=True)
-        write([ordinary(3)] * 10, folder / "x1" / f"people{ending}")
+        write(DECOY, folder / "x1" / f"people{ending}")
         write(records, folder / name / f"people{ending}")
         return _given(source, str(folder / name / f"people{ending}"))
 
@@ -216,17 +218,17 @@ def _tables(source: Source) -> Iterator[Held]:
         return
 
     def hold(name: str, records: Sequence[Record], folder: Path) -> Any:
-        write_csv([ordinary(3)] * 10, folder / "people.csv")
-        pq.write_table(arrow_table([ordinary(3)] * 10, {}, Place(folder)), folder / "d1.parquet")
+        write_csv(DECOY, folder / "people.csv")
+        pq.write_table(arrow_table(DECOY, {}, Place(folder)), folder / "d1.parquet")
         given = source.hold(records, {}, Place(folder, table=name))
         if source.name == "duckdb" and name != "main.people":
-            write_duckdb([ordinary(3)] * 10, {}, Place(folder), folder / "people.duckdb", "people2")
+            write_duckdb(DECOY, {}, Place(folder), folder / "people.duckdb", "people2")
         return given
 
     def ambiguous(records: Sequence[Record], folder: Path) -> Any:
         path = folder / "people.duckdb"
         write_duckdb(records, {}, Place(folder), path, quoted("main.people"))
-        write_duckdb([ordinary(3)] * 10, {}, Place(folder), path, "people")
+        write_duckdb(DECOY, {}, Place(folder), path, "people")
         return Table(path, "main.people")
 
     def schemas(name: str, records: Sequence[Record], folder: Path) -> Any:
@@ -234,7 +236,7 @@ def _tables(source: Source) -> Iterator[Held]:
         with duckdb.connect(str(path)) as connection:
             connection.execute("CREATE SCHEMA other")
         write_duckdb(records, {}, Place(folder), path, "people" if name == "people" else "other.people")
-        write_duckdb([ordinary(3)] * 10, {}, Place(folder), path, "other.people" if name == "people" else "people")
+        write_duckdb(DECOY, {}, Place(folder), path, "other.people" if name == "people" else "people")
         return Table(path, name)
 
     def view(records: Sequence[Record], folder: Path) -> Any:
@@ -246,7 +248,7 @@ def _tables(source: Source) -> Iterator[Held]:
 
     def outside(records: Sequence[Record], folder: Path) -> Any:
         path = folder / "people.duckdb"
-        write_duckdb([ordinary(3)], {}, Place(folder), path, "people")
+        write_duckdb(DECOY, {}, Place(folder), path, "people")
         write_csv(records, folder / "people.csv")
         return Table(path, str(folder / "people.csv"))
 

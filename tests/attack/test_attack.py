@@ -21,14 +21,14 @@ VALUES = {
     "csv files": ["too many fields in line (line)"],
     "parquet": ["a bad byte in sex (text)", "equal MD5 in who (text)"],
     "parquet files": ["1001 letters in who (text)"],
-    "pandas": ["a dict in flag (object)", "a tuple in sex (category)", "a lone surrogate in sex (python text)"],
+    "pandas": ["a dict in sex (object)", "a tuple in sex (category)", "a lone surrogate in sex (python text)"],
     "polars": ["a NUL byte in sex (text)"],
     "arrow": ["a declared value, then a bad byte in who (text)", "NaN in pay (float64)"],
     "duckdb": ["2^127 - 1 in age (int128)"],
     "sqlite": ["a bad byte in who (any)", "SQL in who (text)"],
 }
 NAMES = {
-    "parquet": ["file 'd[1]'", "folder 'sex=F'", "column 'filename' for sex", "no column filename"],
+    "parquet": ["file 'd[1]'", "folder 'sex=F'", "columns 'filename', 'key'", "no column filename"],
     "parquet files": ["a hard link"],
     "csv": ["file 'd[1]'"],
     "csv files": ["a hard link"],
