@@ -319,6 +319,7 @@ def neighbours(source: Source, item: Item, unit: str, cells: bool) -> tuple[Case
         others = everybody[: len(everybody) - len(before)]
     at = (0, len(others) // 2, len(others))[crc32(item.name.encode()) % 3]
     shown = (item.value,) if isinstance(item.value, str) and len(item.value) >= 6 else ()
+    full = item.name in ("ordinary", "NULL") or item.heavy
     case = Case(
         source=source.name,
         unit=unit,
@@ -330,11 +331,12 @@ def neighbours(source: Source, item: Item, unit: str, cells: bool) -> tuple[Case
         cells=cells,
         at=len(others) if before else at,
         loose=item.loose,
+        full=full,
         memory=HEAVY_MEMORY if item.heavy else None,
         values=shown,
     )
     typed = everybody[0]["who"] == 1000
-    return case, None if item.heavy else (source.name, unit, cells, tuple(types.items()), typed)
+    return case, None if item.heavy else (source.name, unit, cells, tuple(types.items()), typed, full)
 
 
 def _hostile(item: Item, types: dict[str, str]) -> Record:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -146,7 +145,7 @@ def _files(source: Source) -> Iterator[Held]:
     write, ending = made
     several = source.name.endswith(" files")
 
-    def hold(name: str, relative: bool, records: Sequence[Record], folder: Path) -> Any:
+    def hold(name: str, records: Sequence[Record], folder: Path) -> Any:
         for decoy in DECOYS:
             write(DECOY, folder / f"{decoy}{ending}")
         half = len(records) // 2 if several else len(records)
@@ -154,24 +153,11 @@ def _files(source: Source) -> Iterator[Held]:
         for file, part in zip(names, (records[:half], records[half:]), strict=False):
             write(part, folder / "new")
             os.replace(folder / "new", folder / file)
-        places = names if relative else [str(folder / file) for file in names]
-        given = places if several else places[0]
-        return (lambda: _Inside(folder, partial(_given, source, given)).source()) if relative else _given(source, given)
+        places = [str(folder / file) for file in names]
+        return _given(source, places if several else places[0])
 
     for name in FILES:
-        yield f"file {name!r}", partial(hold, name, False), False
-
-
-class _Inside:
-    """A source that is opened where its files are."""
-
-    def __init__(self, folder: Path, given: Callable[[], Any]) -> None:
-        self.folder, self.given = folder, given
-
-    def source(self) -> Any:
-        """What a user gives who stands in that folder."""
-        with chdir(self.folder):
-            return self.given()
+        yield f"file {name!r}", partial(hold, name), False
 
 
 def _folders(source: Source) -> Iterator[Held]:

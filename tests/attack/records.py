@@ -41,12 +41,16 @@ def ordinary(at: int = 0) -> dict[str, object]:
     return {"who": NEWCOMER, "sex": LISTED[at % 2], "age": str(at % 10), "pay": "2.5", "flag": "true"}
 
 
+_NUMBERS = {"true": "1", "false": "0", "F": "5", "M": "6", "é": "7", "X": "8", "-0.5": "-1"}
+"""What stands for ordinary texts in a column of integers."""
+
+
 def as_type(value: object, type: str) -> object:
     """An ordinary text as a value of a column's type."""
     if value is None or not isinstance(value, str) or type in TEXT:
         return value
     if type in ("int64", "uint64", "int128"):
-        return int(value)
+        return int(_NUMBERS.get(value, value).partition(".")[0])
     if type in ("float64", "float32"):
         return float(value)
     return Decimal(value) if type in ("decimal", "numeric") else value == "true" if type == "bool" else value

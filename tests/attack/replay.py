@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import hdmm
 from hdmm import Unit, baselines
 from hdmm.errors import HdmmError
+from hdmm.memory import allowed
 from hdmm.schema import Bins, Boolean, Integers, Listed, Schema
 from tests.attack.oracle import AGES, EDGES, LISTED, SIZES, Cell, Record, added_up, counted, fields
 from tests.attack.records import COLUMNS, MARK
@@ -58,6 +59,8 @@ class Case:
     """The documentation leaves open what the records of the unit count for."""
     refused: bool = False
     """Both data sets must be refused."""
+    full: bool = False
+    """Released and published; otherwise only counted, as a release does."""
     memory: str | None = None
     values: tuple[str, ...] = ()
     """Texts of the unit's records that no message may hold."""
@@ -102,45 +105,71 @@ def plan_of(names: tuple[tuple[str, str], ...], cells: bool, unit: Unit) -> hdmm
 
 
 def outcome(case: Case, records: Sequence[Record]) -> Outcome:
-    """Release some records without noise."""
-    names = tuple(sorted((name, other) for name, other in case.names.items()))
-    plan = plan_of(names, case.cells, case.privacy)
-    tables = [tuple(case.names.get(name, name) for name in table) for table in TABLES]
-    seen: list[Any] = []
-    count = hdmm.measure.count
-
-    def counting(source: Any, schema: Schema, wanted: Any, **options: Any) -> Any:
-        counts = count(source, schema, [*wanted, *tables], **options)
-        seen.extend(np.array(table) for table in counts[len(wanted) :])
-        return counts[: len(wanted)]
-
+    """Count some records as a release does, or release them without noise."""
     folder = Path(tempfile.mkdtemp(prefix="hdmm-attack-"))
-    refusal, shape = "", ()
     try:
         (folder / "data").mkdir()
         with warnings.catch_warnings():  # those of the source's own package
             warnings.simplefilter("ignore")
             data = _held(case, records, folder / "data")
-        ledger = hdmm.Ledger.create(folder / "budget.db", BUDGET, plan.unit)
+        seen = _Seen()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                (_release if case.full else _count)(case, data, folder, seen)
+            except Exception as error:
+                kind = f"exit {error.exit_code}" if isinstance(error, HdmmError) else "not an error of hdmm"
+                seen.refusal = f"{type(error).__name__} ({kind}): {error}".replace(str(folder), "…")
+        heard = {f"{one.category.__name__}: {one.message}" for one in said if one.category is not ResourceWarning}
+        sizes = [size + 2 * case.cells for size in SIZES.values()]
+        counts = tuple(_cells(table, names, sizes) for table, names in zip(seen.counts, TABLES, strict=False))
+        return Outcome(seen.refusal, seen.charged, frozenset(heard), seen.shape, counts)
+    finally:
+        shutil.rmtree(folder)
+
+
+@dataclass
+class _Seen:
+    refusal: str = ""
+    charged: bool = False
+    shape: tuple[object, ...] = ()
+    counts: list[Any] = field(default_factory=list)
+
+
+def _tables(case: Case) -> list[tuple[str, ...]]:
+    return [tuple(case.names.get(name, name) for name in table) for table in TABLES]
+
+
+def _count(case: Case, data: Any, folder: Path, seen: _Seen) -> None:
+    """The part of a release that sees records: what fails after the check of columns has been charged."""
+    schema = schema_of(tuple(sorted(case.names.items())), case.cells)
+    source = hdmm.data.open_source(data)
+    source.columns_check(schema, case.privacy.id)
+    seen.charged = True
+    with allowed(case.memory):
+        seen.counts += hdmm.data.count(source, schema, _tables(case), unit=case.privacy)
+
+
+def _release(case: Case, data: Any, folder: Path, seen: _Seen) -> None:
+    """All of it, without noise, and with more tables counted than the plan needs."""
+    plan = plan_of(tuple(sorted(case.names.items())), case.cells, case.privacy)
+    count = hdmm.measure.count
+
+    def counting(source: Any, schema: Schema, wanted: Any, **options: Any) -> Any:
+        counts = count(source, schema, [*wanted, *_tables(case)], **options)
+        seen.counts += [np.array(table) for table in counts[len(wanted) :]]
+        return counts[: len(wanted)]
+
+    ledger = hdmm.Ledger.create(folder / "budget.db", BUDGET, plan.unit)
+    try:
         with (
-            warnings.catch_warnings(record=True) as said,
             patch("hdmm.measure.count", counting),
             patch("hdmm.measure.add_noise", lambda answers, kind, scale: answers),
         ):
-            warnings.simplefilter("always")
-            try:
-                data = data() if callable(data) else data
-                hdmm.release(plan, data, BUDGET, ledger=ledger, out=folder / "out", memory=case.memory)
-                shape = _shape(folder / "out")
-            except Exception as error:
-                kind = f"exit {error.exit_code}" if isinstance(error, HdmmError) else "not an error of hdmm"
-                refusal = f"{type(error).__name__} ({kind}): {error}".replace(str(folder), "…")
-        heard = {f"{one.category.__name__}: {one.message}" for one in said if one.category is not ResourceWarning}
-        sizes = [size + 2 * case.cells for size in SIZES.values()]
-        counts = tuple(_cells(table, names, sizes) for table, names in zip(seen, TABLES, strict=False))
-        return Outcome(refusal, bool(ledger.entries()), frozenset(heard), shape, counts)
+            hdmm.release(plan, data, BUDGET, ledger=ledger, out=folder / "out", memory=case.memory)
+        seen.shape = _shape(folder / "out")
     finally:
-        shutil.rmtree(folder)
+        seen.charged = bool(ledger.entries())
 
 
 def _held(case: Case, records: Sequence[Record], folder: Path) -> Any:
