@@ -77,7 +77,7 @@ DECOY = [{**ordinary(3), "who": "decoy"}] * 10
 """Records that nobody means."""
 _UNITS = ("1 row", "2 rows per id")
 
-Write = Callable[[Sequence[Record], Path], None]
+Write = Callable[[Sequence[Record], Path], object]
 
 
 def name_cases(source: Source, every: int = 1) -> Iterator[tuple[Case, object]]:
@@ -114,7 +114,7 @@ def _column(source: Source, name: str, other: str) -> tuple[Case, object]:
 def _write(source: Source) -> tuple[Write, str] | None:
     """How a file of a source is written, and how its name ends."""
     writes: dict[str, tuple[Write, str]] = {
-        "csv": (lambda records, path: _ignored(write_csv(records, path)), ".csv"),
+        "csv": (write_csv, ".csv"),
         "parquet": (
             lambda records, path: pq.write_table(arrow_table(records, {}, Place(path.parent)), path),
             ".parquet",
@@ -123,10 +123,6 @@ def _write(source: Source) -> tuple[Write, str] | None:
         "sqlite": (lambda records, path: write_sqlite(records, {}, Place(path.parent), path, "people"), ".db"),
     }
     return writes.get(source.name.removesuffix(" files"))
-
-
-def _ignored(value: object) -> None:
-    return None
 
 
 def _given(source: Source, path: str | list[str]) -> Any:
