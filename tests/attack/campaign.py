@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import tempfile
 from collections import defaultdict
@@ -18,8 +19,8 @@ from tests.attack.records import MARK
 from tests.attack.replay import Case, violations
 from tests.attack.sources import Absent, CannotHold, Source, opened
 
-_PATIENCE = 900
-"""Seconds after which a case counts as one that never ends."""
+_PROCESSOR, _HEAVY_PROCESSOR = 60, 600
+"""Seconds of processor time after which a case counts as one that never ends, however busy the machine is."""
 
 
 @dataclass
@@ -64,9 +65,8 @@ def _part(source: str, quick: bool, start: int, tally: Tally) -> int | None:
     process.start()
     theirs.close()
     current: tuple[int, str, str] | None = None
-    ended = False
     try:
-        while ours.poll(_PATIENCE):
+        while True:
             message = ours.recv()
             if message[0] == "begin":
                 current = message[1:]
@@ -80,18 +80,45 @@ def _part(source: str, quick: bool, start: int, tally: Tally) -> int | None:
             else:
                 tally.add(source, *message[1:])
     except EOFError:
-        ended = True
-    finally:
-        if not ended and process.is_alive() and current is not None:
-            process.join(60)
-        if process.is_alive():
-            os.kill(process.pid, signal.SIGKILL)
         process.join()
-    if current is None:
-        raise RuntimeError(f"{source}: could not be started")
-    at, unit, item = current
-    tally.add(source, unit, item, [f"the process ended ({process.exitcode})" if ended else "it never ends"])
-    return at + 1
+        if current is None:
+            raise RuntimeError(f"{source}: could not be started") from None
+        at, unit, item = current
+        tally.add(source, unit, item, [ending(process.exitcode)])
+        return at + 1
+    finally:
+        process.join()
+
+
+def ending(code: int | None) -> str:
+    """How a process ended."""
+    return "it never ends" if code == -signal.SIGXCPU else f"the process ended ({code})"
+
+
+def limit_processor(seconds: int) -> None:
+    """End this process if it takes so much more processor time."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def alone(case: Case) -> str:
+    """What is wrong about a pair of neighbours, replayed in a process of its own that may end or hang."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(case, theirs))
+    process.start()
+    theirs.close()
+    try:
+        return str(ours.recv())
+    except EOFError:
+        process.join()
+        return ending(process.exitcode)
+
+
+def _send(case: Case, pipe: Connection) -> None:
+    limit_processor(10)
+    pipe.send("; ".join(violations(case)))
 
 
 def _run(source: str, quick: bool, start: int, pipe: Connection) -> None:
@@ -101,6 +128,7 @@ def _run(source: str, quick: bool, start: int, pipe: Connection) -> None:
             with opened(source) as opened_source:
                 for at, (case, key) in enumerate(islice(every_case(opened_source, quick), start, None), start):
                     pipe.send(("begin", at, case.unit, case.item))
+                    limit_processor(_HEAVY_PROCESSOR if case.memory else _PROCESSOR)
                     begin = os.fstat(errors.fileno()).st_size
                     try:
                         wrong = violations(case, key)
