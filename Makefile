@@ -12,7 +12,7 @@ VERSIONS ?= 3.11 3.12 3.13 3.14
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE CONDA_PREFIX
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help demo test test-all audit fuzz bench format lock clean
+.PHONY: help demo test test-all audit fuzz attack bench format lock clean
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -46,6 +46,9 @@ audit: $(VENV)/dev  ## test every claim about noise and privacy at full size, an
 fuzz: $(VENV)/dev  ## compare random workloads with an independent oracle, and show that planted faults are caught
 	@$(ONE_THREAD) $(PY) -m tests.fuzz --faults
 	@$(ONE_THREAD) $(PY) -m tests.fuzz --workloads 2000 --single 300
+
+attack: $(VENV)/dev  ## replay neighbouring data sets with hostile values and names through every source
+	@$(ONE_THREAD) $(PY) -m tests.attack
 
 bench: $(VENV)/dev  ## run every benchmark; each prints ratios measured in one run
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done

@@ -1,0 +1,158 @@
+"""What a record counts for, as docs/data.md says: plain Python, one record at a time, nothing shared with hdmm."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import md5
+from math import isfinite, isnan
+
+Record = Mapping[str, object]
+Cell = tuple[int, ...]
+
+LISTED = ("F", "M", "é", "5", "true")
+AGES = range(10)
+EDGES = tuple(map(Fraction, ("-1", "0", "0.1", "5", "100")))
+SIZES = {"sex": len(LISTED), "age": len(AGES), "pay": len(EDGES) - 1, "flag": 2}
+"""The attributes, and how many values each has."""
+
+_BLANKS = b" \t\r"
+_NO_VALUE = b"\n"
+_DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
+_FLAGS = {b"false": 0, b"f": 0, b"no": 0, b"0": 0, b"true": 1, b"t": 1, b"yes": 1, b"1": 1}
+_DIGITS = 30  # before the point: more are beyond every edge
+_LONGEST_NUMBER, _LONGEST_ID, _LONGEST_LINE = 4096, 1000, 1 << 20
+
+
+def text_of(value: object) -> bytes:
+    """The text of a value, trimmed; empty where there is none, a line break where no text says it."""
+    if isinstance(value, str):
+        try:
+            return value.encode().strip(_BLANKS)
+        except UnicodeEncodeError:
+            return _NO_VALUE
+    if isinstance(value, bytes):
+        return value.strip(_BLANKS)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return b""
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, int):
+        return b"%d" % value if value.bit_length() < 2**13 else _NO_VALUE
+    if isinstance(value, float):
+        if isfinite(value):
+            text = f"{Decimal(value):f}"
+            return (text if "." in text else f"{text}.0").encode()
+        return b"" if isnan(value) else _NO_VALUE
+    if isinstance(value, Decimal):
+        if value.is_nan():
+            return b""
+        return f"{value:f}".encode() if value.is_finite() and abs(value.adjusted()) < _LONGEST_NUMBER else _NO_VALUE
+    return _NO_VALUE
+
+
+def cell_of(column: str, value: object, cells: bool) -> int | None:
+    """The cell of one value; with ``cells`` the last two are for other and for missing values."""
+    text = text_of(value)
+    cell = _declared(column, value, text)
+    if cell is not None or not cells:
+        return cell
+    return SIZES[column] + (not text)
+
+
+def _declared(column: str, value: object, text: bytes) -> int | None:
+    if column == "sex":
+        return next((at for at, listed in enumerate(LISTED) if listed.encode() == text), None)
+    if column == "flag":
+        return _FLAGS.get(text.lower())
+    if isinstance(value, (str, bytes)) and len(text) > _LONGEST_NUMBER:
+        return None
+    if column == "age":
+        if not _INTEGER.fullmatch(text):
+            return None
+        digits = text.lstrip(b"+-").lstrip(b"0")
+        number = int(digits or b"0") * (-1 if text.startswith(b"-") else 1) if len(digits) < 20 else -1
+        return AGES.index(number) if number in AGES else None
+    number = _number(value, text)
+    if number is None or not EDGES[0] <= number < EDGES[-1]:
+        return None
+    return max(at for at, edge in enumerate(EDGES[:-1]) if edge <= number)
+
+
+def _number(value: object, text: bytes) -> Fraction | None:
+    if isinstance(value, float):
+        return Fraction(value) if isfinite(value) else None
+    if not _DECIMAL.fullmatch(text):
+        return None
+    number = Decimal(text.decode())
+    return Fraction(number) if number.adjusted() < _DIGITS else None
+
+
+def identifier(value: object) -> str | None:
+    """Whose record it is; None where it is nobody's."""
+    try:
+        text = text_of(value).decode()
+    except UnicodeDecodeError:
+        return None
+    return text if 1 <= len(text) <= _LONGEST_ID and text != "\n" else None
+
+
+def fields(line: bytes, width: int) -> list[bytes] | None:
+    """The fields of a line of a text file; None where it is not a record."""
+    if len(line) > _LONGEST_LINE or not line.removesuffix(b"\r"):
+        return None
+    parts, inside = [b""], False
+    for byte in (line[at : at + 1] for at in range(len(line))):
+        inside ^= byte == b'"'
+        if byte == b"," and not inside:
+            parts.append(b"")
+        else:
+            parts[-1] += byte
+    return [_unquoted(part) for part in parts] if len(parts) == width else None
+
+
+def _unquoted(part: bytes) -> bytes:
+    part = part.strip(_BLANKS)
+    quoted = len(part) >= 2 and part.startswith(b'"') and part.endswith(b'"')
+    return part[1:-1].replace(b'""', b'"').strip(_BLANKS) if quoted else part
+
+
+def counted(records: Iterable[Record], rows: int | None, cells: bool) -> Counter[Cell]:
+    """How many records count in each cell; with ``rows``, at most so many of each person's."""
+    placed = []
+    for record in records:
+        codes = [cell_of(column, record[column], cells) for column in SIZES]
+        if None not in codes:
+            placed.append((record, tuple(code for code in codes if code is not None)))
+    if rows is None:
+        return Counter(cell for _, cell in placed)
+    people: dict[str, list[Cell]] = defaultdict(list)
+    for record, cell in placed:
+        person = identifier(record["who"])
+        if person is not None:
+            people[person].append(cell)
+    return Counter(cell for person, those in people.items() for cell in chosen(person, those, rows))
+
+
+def chosen(person: str, cells: Sequence[Cell], rows: int) -> list[Cell]:
+    """Those records of a person that count."""
+    copies: Counter[Cell] = Counter()
+    keyed = []
+    for cell in cells:
+        copies[cell] += 1
+        key = md5(",".join([person, *map(str, cell), str(copies[cell])]).encode(), usedforsecurity=False)
+        keyed.append((key.hexdigest(), cell, copies[cell]))
+    return [cell for _, cell, _ in sorted(keyed)[:rows]]
+
+
+def added_up(cells: Counter[Cell], table: Sequence[str]) -> Counter[Cell]:
+    """The counts of a table of some attributes."""
+    places = [list(SIZES).index(name) for name in table]
+    counts: Counter[Cell] = Counter()
+    for cell, times in cells.items():
+        counts[tuple(cell[place] for place in places)] += times
+    return counts

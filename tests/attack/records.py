@@ -1,0 +1,65 @@
+"""The records of everybody: a few people with up to five rows each, as texts, some of them outside the schema."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+from tests.attack.oracle import LISTED, Record
+
+COLUMNS = ("who", "sex", "age", "pay", "flag")
+MARK = "Zx9Qk"
+"""Stands in hostile texts: no message may hold it."""
+NEWCOMER = "1999"
+"""The identifier of the person who is added: also an integer."""
+TWIN = "TEXTCOLLBYfGiJUETHQ4hAcKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak"
+"""A text with the MD5 of another one (Marc Stevens, 2024)."""
+PEOPLE = ("7", "ana", "José", TWIN, "a,1", "f", "1001", "1002")
+
+
+def base(typed: bool = False) -> list[dict[str, object]]:
+    """Everybody's records; ``typed`` identifiers are integers."""
+    draw = random.Random(7)
+    people = [str(1000 + at) for at in range(len(PEOPLE))] if typed else list(PEOPLE)
+    rows = []
+    for person in people:
+        for _ in range(draw.randint(1, 5)):
+            rows.append(
+                {
+                    "who": person,
+                    "sex": draw.choice([*LISTED, "X"]),
+                    "age": str(draw.randint(0, 11)),
+                    "pay": draw.choice(["-0.5", "0.05", "2.5", "50", "1000"]),
+                    "flag": draw.choice(["true", "false"]),
+                }
+            )
+    return rows
+
+
+def ordinary(at: int = 0) -> dict[str, object]:
+    """A record that counts, of the person who is added."""
+    return {"who": NEWCOMER, "sex": LISTED[at % 2], "age": str(at % 10), "pay": "2.5", "flag": "true"}
+
+
+_NUMBERS = {"true": "1", "false": "0", "F": "5", "M": "6", "é": "7", "X": "8", "-0.5": "-1"}
+"""What stands for ordinary texts in a column of integers."""
+
+
+def as_type(value: object, type: str) -> object:
+    """An ordinary text as a value of a column's type."""
+    if value is None or not isinstance(value, str) or type in TEXT:
+        return value
+    if type in ("int64", "uint64", "int128"):
+        return int(_NUMBERS.get(value, value).partition(".")[0])
+    if type in ("float64", "float32"):
+        return float(value)
+    return Decimal(value) if type in ("decimal", "numeric") else value == "true" if type == "bool" else value
+
+
+TEXT = ("text", "object", "category", "char", "any", "view")
+"""Types of columns that hold texts as they are."""
+
+
+def as_types(records: list[dict[str, object]], types: dict[str, str]) -> list[Record]:
+    """Ordinary texts as values of the columns' types."""
+    return [{name: as_type(value, types.get(name, "text")) for name, value in record.items()} for record in records]
