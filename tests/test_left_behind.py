@@ -87,7 +87,7 @@ def ended(place: Path, step: str, when: str, name: str, arguments: list[str] = A
     """The exit code and the messages of a release that gets a signal right before a step, after it, or within it."""
     process = begun(place, step, when, name, arguments)
     try:
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=1800)
     finally:
         process.kill()
     return process.returncode, errors
