@@ -7,8 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from hashlib import md5
+from hashlib import sha256
 from math import isfinite, isnan
+
+from hdmm.data.people import SALT
 
 Record = Mapping[str, object]
 Cell = tuple[int, ...]
@@ -25,18 +27,18 @@ _DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _FLAGS = {b"false": 0, b"f": 0, b"no": 0, b"0": 0, b"true": 1, b"t": 1, b"yes": 1, b"1": 1}
 _DIGITS = 30  # before the point: more are beyond every edge
-_LONGEST_NUMBER, _LONGEST_ID, _LONGEST_LINE = 4096, 1000, 1 << 20
+_LONGEST_NUMBER, _LONGEST_ID, _LONGEST_TEXT, _LONGEST_LINE = 4096, 1000, 1 << 16, 1 << 20
 
 
 def text_of(value: object) -> bytes:
     """The text of a value, trimmed; empty where there is none, a line break where no text says it."""
     if isinstance(value, str):
         try:
-            return value.encode().strip(_BLANKS)
+            value = value.encode()
         except UnicodeEncodeError:
             return _NO_VALUE
     if isinstance(value, bytes):
-        return value.strip(_BLANKS)
+        return value.strip(_BLANKS) if len(value) <= _LONGEST_TEXT else _NO_VALUE
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return b""
     if isinstance(value, bool):
@@ -116,6 +118,8 @@ def fields(line: bytes, width: int) -> list[bytes] | None:
 
 
 def _unquoted(part: bytes) -> bytes:
+    if len(part) > _LONGEST_TEXT:
+        return _NO_VALUE
     part = part.strip(_BLANKS)
     quoted = len(part) >= 2 and part.startswith(b'"') and part.endswith(b'"')
     return part[1:-1].replace(b'""', b'"').strip(_BLANKS) if quoted else part
@@ -140,13 +144,14 @@ def counted(records: Iterable[Record], rows: int | None, cells: bool) -> Counter
 
 def chosen(person: str, cells: Sequence[Cell], rows: int) -> list[Cell]:
     """Those records of a person that count."""
+    key = sha256((SALT + person).encode()).hexdigest()[:32]
     copies: Counter[Cell] = Counter()
-    keyed = []
+    marked = []
     for cell in cells:
         copies[cell] += 1
-        key = md5(",".join([person, *map(str, cell), str(copies[cell])]).encode(), usedforsecurity=False)
-        keyed.append((key.hexdigest(), cell, copies[cell]))
-    return [cell for _, cell, _ in sorted(keyed)[:rows]]
+        mark = sha256(",".join([key, *map(str, cell), str(copies[cell])]).encode()).hexdigest()[:32]
+        marked.append((mark, cell, copies[cell]))
+    return [cell for _, cell, _ in sorted(marked)[:rows]]
 
 
 def added_up(cells: Counter[Cell], table: Sequence[str]) -> Counter[Cell]:

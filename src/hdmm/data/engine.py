@@ -201,6 +201,7 @@ def in_process(database: Path | None = None) -> Iterator[Engine]:
             backend.con.execute("SET python_enable_replacements = false")
             backend.con.execute(f"SET perfect_ht_threshold = {_PERFECT}")
             backend.con.execute("SET preserve_insertion_order = false")
+            backend.con.execute("SET enable_progress_bar = false")
             yield engine_of(backend)
         finally:
             backend.disconnect()
