@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
+from itertools import pairwise
 from math import isfinite, isnan
 
 from hdmm.data.people import SALT
@@ -107,13 +108,12 @@ def fields(line: bytes, width: int) -> list[bytes] | None:
     """The fields of a line of a text file; None where it is not a record."""
     if len(line) > _LONGEST_LINE or not line.removesuffix(b"\r"):
         return None
-    parts, inside = [b""], False
-    for byte in (line[at : at + 1] for at in range(len(line))):
-        inside ^= byte == b'"'
-        if byte == b"," and not inside:
-            parts.append(b"")
-        else:
-            parts[-1] += byte
+    ends, inside = [-1], False
+    for at, byte in enumerate(line):
+        inside ^= byte == ord('"')
+        if byte == ord(",") and not inside:
+            ends.append(at)
+    parts = [line[start + 1 : end] for start, end in pairwise([*ends, len(line)])]
     return [_unquoted(part) for part in parts] if len(parts) == width else None
 
 
