@@ -48,6 +48,7 @@ fuzz: $(VENV)/dev  ## compare random workloads with an independent oracle, and s
 	@$(ONE_THREAD) $(PY) -m tests.fuzz --workloads 2000 --single 300
 
 attack: $(VENV)/dev  ## replay neighbouring data sets with hostile values and names through every source
+	@$(ONE_THREAD) $(PY) -m pytest -q -m slow -n auto --maxprocesses 2
 	@$(ONE_THREAD) $(PY) -m tests.attack
 
 bench: $(VENV)/dev  ## run every benchmark; each prints ratios measured in one run

@@ -15,22 +15,19 @@ MOST_MEGABYTES = 300
 """Beside the program itself; today's worst is about two thirds of it."""
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What became of every case, each in a process that may use 20 seconds of a processor."""
-    directory = tmp_path_factory.mktemp("hostile")
-    command = [sys.executable, "-m", "tests.hostile", str(directory)]
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize("every", [pytest.param(1, marks=slow), 8])
+def test_what_is_hostile_is_refused_in_little_memory(tmp_path: Path, every: int) -> None:
+    """Each case is in a process that may use 20 seconds of a processor."""
+    command = [sys.executable, "-m", "tests.hostile", str(tmp_path), str(every)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return {line["name"]: line for line in lines}
-
-
-@pytest.mark.parametrize("name", hostile.CASES)
-def test_what_is_hostile_is_refused_in_little_memory(told: dict[str, dict[str, Any]], name: str) -> None:
-    found = told[name]
-    assert found["code"] == 2, found
-    assert len(found["message"]) <= 2500, "a message is one that a person can read"
-    assert found["megabytes"] <= MOST_MEGABYTES
+    found: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == len(list(hostile.CASES)[::every])
+    assert [line for line in found if line["code"] != 2] == []
+    assert [line for line in found if len(line["message"]) > 2500] == [], "a message is one that a person can read"
+    assert [line for line in found if line["megabytes"] > MOST_MEGABYTES] == []
 
 
 COMMANDS = {
@@ -56,6 +53,7 @@ def hdmm(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
 
 
+@slow
 @pytest.mark.parametrize(("file", "content", "command"), COMMANDS.values(), ids=COMMANDS)
 def test_a_hostile_file_is_a_mistake_on_the_command_line(
     tmp_path: Path, file: str, content: str | bytes, command: str
@@ -68,7 +66,12 @@ def test_a_hostile_file_is_a_mistake_on_the_command_line(
 
 @pytest.mark.parametrize(
     ("file", "command"),
-    [("spec.yaml", "plan"), ("x.plan", "show"), ("out/release.json", "answer"), ("budget.db", "ledger")],
+    [
+        pytest.param("spec.yaml", "plan", marks=slow),
+        ("x.plan", "show"),
+        pytest.param("out/release.json", "answer", marks=slow),
+        pytest.param("budget.db", "ledger", marks=slow),
+    ],
 )
 def test_a_pipe_is_a_mistake_on_the_command_line(tmp_path: Path, file: str, command: str) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
@@ -77,6 +80,7 @@ def test_a_pipe_is_a_mistake_on_the_command_line(tmp_path: Path, file: str, comm
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr[-2000:]
 
 
+@slow
 @pytest.mark.parametrize(
     "arguments",
     [["show", "x.plan", "--epsilon", "1e999999999"], ["show", "x.plan", "--epsilon", "1", "--memory", "1e99999GB"]],

@@ -119,7 +119,15 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(("step", "when"), STEPS.values(), ids=STEPS)
+FEW = ("no record is read", "a file is written")
+"""Steps within `make test`; `make attack` tries all."""
+every_step = pytest.mark.parametrize(
+    ("step", "when"),
+    [pytest.param(*hook, id=name, marks=() if name in FEW else pytest.mark.slow) for name, hook in STEPS.items()],
+)
+
+
+@every_step
 def test_kill_9_leaves_one_directory_at_most_and_the_next_start_removes_it(place: Path, step: str, when: str) -> None:
     code, _ = ended(place, step, when, "SIGKILL")
     assert code == -signal.SIGKILL
@@ -133,7 +141,7 @@ def test_kill_9_leaves_one_directory_at_most_and_the_next_start_removes_it(place
     assert left(place) == ([], [])
 
 
-@pytest.mark.parametrize(("step", "when"), STEPS.values(), ids=STEPS)
+@every_step
 def test_sigterm_leaves_nothing_and_tells_what_was_charged_and_written(place: Path, step: str, when: str) -> None:
     code, errors = ended(place, step, when, "SIGTERM")
     assert code == 128 + signal.SIGTERM
@@ -149,12 +157,14 @@ def test_sigterm_leaves_nothing_and_tells_what_was_charged_and_written(place: Pa
     assert ("out is written, and ε = 0.5 spent" in errors) == published
 
 
+@pytest.mark.slow
 def test_sighup_leaves_nothing(place: Path) -> None:
     code, errors = ended(place, "chunked._each", "after", "SIGHUP")
     assert (code, errors.splitlines()[-1]) == (129, "hung up; what is not there was not published")
     assert left(place) == ([], [])
 
 
+@pytest.mark.slow
 def test_records_that_wait_on_the_disk_are_gone_after_the_next_start(place: Path) -> None:
     """The one thing with identifiers that kill -9 leaves, for nobody else to read, until the next start."""
     ended(place, "chunked._each", "after", "SIGKILL")
@@ -195,6 +205,7 @@ def endless(place: Path) -> Path:
     return place / "endless.duckdb"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_query_of_duckdb_is_ended(place: Path, name: str) -> None:
     """The signal comes while DuckDB counts; without an end the test would take hours."""
@@ -206,6 +217,7 @@ def test_a_query_of_duckdb_is_ended(place: Path, name: str) -> None:
     assert list((place / "tmp").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_search_that_is_terminated_keeps_its_best_plan(tmp_path: Path) -> None:
     from hdmm.workload.spec import Spec
 
@@ -225,6 +237,7 @@ hdmm.cli.main()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.plan", "spec.plan.partial", "spec.yaml"]
 
 
+@pytest.mark.slow
 def test_a_signal_that_is_ignored_stays_so(place: Path) -> None:
     """As under nohup."""
     hup = signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -235,6 +248,7 @@ def test_a_signal_that_is_ignored_stays_so(place: Path) -> None:
     assert (code, errors) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_library_leaves_signals_alone(plan: hdmm.Plan, place: Path) -> None:
     before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
     hdmm.release(plan, place / "people.csv", hdmm.Budget("1"), ledger=None)
