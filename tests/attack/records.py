@@ -41,7 +41,7 @@ def ordinary(at: int = 0) -> dict[str, object]:
     return {"who": NEWCOMER, "sex": LISTED[at % 2], "age": str(at % 10), "pay": "2.5", "flag": "true"}
 
 
-_NUMBERS = {"true": "1", "false": "0", "F": "5", "M": "6", "é": "7", "X": "8", "-0.5": "-1"}
+_NUMBERS = {"true": "1", "false": "0", "F": "5", "M": "6", "é": "7", "X": "8", "-0.5": "0"}
 """What stands for ordinary texts in a column of integers."""
 
 
