@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import pairwise
 from math import isfinite, isnan
 
-from hdmm.data.people import SALT
+from hdmm.data.people import salt
 
 Record = Mapping[str, object]
 Cell = tuple[int, ...]
@@ -144,7 +144,7 @@ def counted(records: Iterable[Record], rows: int | None, cells: bool) -> Counter
 
 def chosen(person: str, cells: Sequence[Cell], rows: int) -> list[Cell]:
     """Those records of a person that count."""
-    key = sha256((SALT + person).encode()).hexdigest()[:32]
+    key = sha256((salt() + person).encode()).hexdigest()[:32]
     copies: Counter[Cell] = Counter()
     marked = []
     for cell in cells:

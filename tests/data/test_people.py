@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hdmm.data import CsvFile, count
-from hdmm.data.people import SALT
+from hdmm.data.people import salt
 from hdmm.errors import DataError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
@@ -39,7 +39,7 @@ def oracle(records: list[Record], rows: int) -> list[list[int]]:
             people[who].append(("FM".index(sex), int(age)))
     kept: Counter[tuple[int, int]] = Counter()
     for who, own in people.items():
-        key = sha256(f"{SALT}{who}".encode()).hexdigest()[:32]
+        key = sha256(f"{salt()}{who}".encode()).hexdigest()[:32]
         keyed = []
         seen: Counter[tuple[int, int]] = Counter()
         for cell in own:

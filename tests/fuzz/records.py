@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from hdmm.data.people import SALT
+from hdmm.data.people import salt
 from tests.fuzz.schemas import Attribute
 from tests.fuzz.workloads import Schema
 
@@ -62,7 +62,7 @@ def counts(schema: Schema, records: Sequence[Record], rows: int, people: bool) -
 
 
 def _key(person: str, cells: tuple[int, ...], copy: int) -> str:
-    key = hashlib.sha256((SALT + person).encode()).hexdigest()[:32]
+    key = hashlib.sha256((salt() + person).encode()).hexdigest()[:32]
     return hashlib.sha256(",".join([key, *map(str, cells), str(copy)]).encode()).hexdigest()[:32]
 
 

@@ -69,7 +69,7 @@ def reading(name: str, domain: Domain, type: Any) -> Direct | Lookup:
     remedy = {Integers: "an integer type", Bins: "a number", Boolean: "boolean"}.get(domain.__class__, "text")
     raise DataError(
         f"column {name!r} holds {type}, which cannot be read exactly as {domain.__class__.__name__} of the schema; "
-        f"convert it to {remedy} in a view, with TRY_CAST or CASE (one value that does not fit stops a plain CAST)"
+        f"cast it to {remedy} in a view, with TRY_CAST or CASE (one value that does not fit stops a plain CAST)"
     )
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, final
 
@@ -38,8 +39,7 @@ LONGEST_ID = 1000
 DIGITS = 32
 """Hexadecimal digits of a key."""
 
-SALT = random_bytes(32).hex()
-"""What is hashed before an identifier: the same for all sources of a process, and kept nowhere else."""
+_drawing = Lock()
 
 
 def identifier(text: bytes) -> str | None:
@@ -51,9 +51,20 @@ def identifier(text: bytes) -> str | None:
     return found if 1 <= len(found) <= LONGEST_ID and found != NO_VALUE else None
 
 
+def salt() -> str:
+    """What is hashed before an identifier: the same for all sources of a process, and kept nowhere else."""
+    with _drawing:  # threads may ask for it first at the same time
+        return _salt()
+
+
+@cache
+def _salt() -> str:
+    return random_bytes(32).hex()
+
+
 def person_key(identifier: str) -> str:
     """The key of an identifier, in hexadecimal digits."""
-    return hashlib.sha256((SALT + identifier).encode()).hexdigest()[:DIGITS]
+    return hashlib.sha256((salt() + identifier).encode()).hexdigest()[:DIGITS]
 
 
 def key_of(engine: Engine, column: Any) -> Any:
@@ -62,7 +73,7 @@ def key_of(engine: Engine, column: Any) -> Any:
 
     text = engine.trim(column)
     held = text.length().between(1, LONGEST_ID) & (text != NO_VALUE)
-    return ibis.ifelse(held, engine.key(ibis.literal(SALT) + text), ibis.null(engine.key_type))
+    return ibis.ifelse(held, engine.key(ibis.literal(salt()) + text), ibis.null(engine.key_type))
 
 
 def chosen(engine: Engine, coded: Any, codes: Sequence[str], rows: int) -> Any:

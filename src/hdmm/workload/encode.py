@@ -293,7 +293,7 @@ class Encoder:
         """The matrix of a predicate set; refused where all that are written out would not fit together."""
         domain = self._schema[attribute]
         entries = self._written + given.written * domain.size
-        if entries * _ENTRY > memory_limit() // 2:
+        if self._written and entries * _ENTRY > memory_limit() // 2:  # of one alone, its own matrix tells
             raise TooLargeError(
                 f"with these the predicates that are written out take {bytes_text(entries * _ENTRY)}; "
                 f"{bytes_text(memory_limit() // 2)} fit: ask for fewer ranges, values and conditions, declare bins or "
