@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hdmm.data import Table, count, open_source
+from hdmm.data import Source, Table, count, open_source
 from hdmm.data.engine import engine_of
 from hdmm.errors import DataError
 from hdmm.memory import allowed
@@ -263,3 +263,17 @@ def test_where_records_are_replaced_all_tables_stop_at_the_same_records(
 def test_a_remedy_never_makes_one_value_stop_all_others() -> None:
     with pytest.raises(DataError, match="TRY_CAST"):
         counted(pa.table({"sex": [1.5]}))
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("Query interrupted"), duckdb.InterruptException("stop"), KeyboardInterrupt()]
+)
+def test_an_interrupt_stays_one_whatever_an_engine_makes_of_it(error: BaseException) -> None:
+    class Interrupted(Source):
+        def columns_check(self, schema: Schema, id: str | None = None) -> None: ...
+
+        def count(self, *given: Any) -> Any:
+            raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        count(Interrupted(), SEX, [("sex",)])

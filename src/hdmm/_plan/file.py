@@ -268,7 +268,7 @@ def _read_direct(data: _Direct, workload: Workload) -> Strategy:
 
 def _weight(text: str) -> Fraction:
     if not _WEIGHT.fullmatch(text):
-        raise ValueError(f"the weight {shown(text)} is not a fraction")
+        raise ValueError(f"a weight is not a fraction: {shown(text)}")
     return fraction(text)
 
 

@@ -43,7 +43,20 @@ def count(
     except HdmmError:
         raise
     except Exception as error:  # its message might tell something about the records: only its kind goes on
+        if _interrupted(error):
+            raise KeyboardInterrupt from None
         raise FaultError(f"the records could not be counted ({type(error).__name__}); nothing was published") from None
     for table in counts:
         np.minimum(table, cap, out=table)
     return counts
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether an error is what an engine made of an interrupt."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "InterruptException":
+            return True
+        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # DuckDB's own words
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -45,6 +45,8 @@ class Parquet(Source):
 
         try:
             return _ByEngine(self.paths).count(schema, tables, unit, on_progress, most)
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error:
             return _ByArrow(self.paths).count(schema, tables, unit, on_progress, most)
 
