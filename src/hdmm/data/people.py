@@ -59,7 +59,7 @@ def salt() -> str:
 
 @cache
 def _salt() -> str:
-    return random_bytes(32).hex()
+    return random_bytes(16).hex()
 
 
 def person_key(identifier: str) -> str:
