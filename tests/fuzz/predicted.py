@@ -38,7 +38,7 @@ def errors(run: Run) -> None:
     budget = BUDGETS[noise][run.case.seed % len(BUDGETS[noise])]
     session.run(f"budget = {budget}", "errors = plan.errors(budget).to_pylist()")
     session.expect(
-        "all(e['bound'] is None or e['bound'] <= e['rmse'] * (1 + 1e-9) for e in errors)",
+        "all(e['bound'] is None or e['bound'] <= e['rmse'] * (1 + 1e-9) + 1e-9 for e in errors)",
         "bound of a product above its error",
         "errors",
     )
@@ -91,9 +91,9 @@ def bounds(run: Run) -> None:
     session.run(f"identity = {case.select_line('Identity')}")
     for budget in BUDGETS[case.noise]:
         session.run(f"budget = {budget}", f"bound, value = plan.bound(budget), plan.{value}(budget)")
-        session.expect("bound is None or bound <= value * (1 + 1e-9)", "bound above the plan", "(bound, value)")
+        session.expect("bound is None or bound <= value * (1 + 1e-9) + 1e-9", "bound above the plan", "(bound, value)")
         session.run(f"other = identity.{value}(budget)")
-        session.expect("bound is None or bound <= other * (1 + 1e-9)", "bound above Identity", "(bound, other)")
+        session.expect("bound is None or bound <= other * (1 + 1e-9) + 1e-9", "bound above Identity", "(bound, other)")
     if case.budget is not None and case.objective == "total":
         session.run("tried = [error for error in plan.candidates['rmse'].to_pylist() if error is not None]")
         session.expect(

@@ -172,3 +172,10 @@ def test_what_no_block_tells_is_not_answered_however_far_apart_their_weights_are
     everybody, most = asked.encoded.products
     assert plan.estimator.supports(most)
     assert not plan.estimator.supports(everybody), "the records with a = 0 are never counted"
+
+
+def test_errors_of_a_budget_so_large_that_there_are_none_are_not_negative():
+    w = hdmm.Workload(hdmm.Schema(a=range(8))).add("all", weight="1e-9").add("some", a=~hdmm.Where("a <= 3"))
+    plan = hdmm.select(w, noise="laplace", unit=hdmm.Unit(rows=2), operators=[hdmm.baselines.Plain()])
+    assert plan.rmse(hdmm.Budget("100")) >= 0
+    assert min(plan.errors(hdmm.Budget("100"))["rmse"].to_pylist()) >= 0

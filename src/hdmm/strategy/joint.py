@@ -137,7 +137,8 @@ class JointStrategy(Strategy):
     def _squares(self, product: EncodedProduct, columns: Array) -> float:
         """The sum of the squares of a product's answers to columns of coordinates."""
         tables = self._coordinates.table(columns, product.axes)
-        return float((tables * Gram(self.sizes, product.terms).on(product.axes).apply(tables)).sum())
+        squares = float((tables * Gram(self.sizes, product.terms).on(product.axes).apply(tables)).sum())
+        return max(squares, 0.0)  # not what rounding leaves of terms that cancel
 
     @cached_property
     def _outside(self) -> Array:
