@@ -277,3 +277,17 @@ def test_an_interrupt_stays_one_whatever_an_engine_makes_of_it(error: BaseExcept
 
     with pytest.raises(KeyboardInterrupt):
         count(Interrupted(), SEX, [("sex",)])
+
+
+def test_duckdb_may_hold_texts_that_are_not_utf8(tmp_path: Path) -> None:
+    """Once it has seen a letter beyond ASCII in a column, it looks no more, and stumbles when it trims such a text."""
+    sex, who = raw("é".encode(), b"F", b"F\xc3", b"M", None), raw("é".encode(), b"1", b"3", b"\xed\xa0\x80", b"9")
+    given = pa.table({"sex": sex, "who": who})
+    with duckdb.connect(str(tmp_path / "a.db")) as connection:
+        connection.register("given", given)
+        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    table = Table(tmp_path / "a.db", "people")
+    everything = Schema(sex=Listed(["F", "M"], other=True, missing=True))
+    assert counted(table) == [[1, 1]]
+    assert counted(table, everything) == [[1, 1, 2, 1]]
+    assert counted(table, everything, unit=Unit(1, id="who")) == [[1, 0, 2, 1]]

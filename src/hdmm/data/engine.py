@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, final
@@ -51,11 +51,24 @@ class Engine:
     key_type: str
     """The type of a key, as ibis calls it: of a fixed size."""
 
+    decoded: Make | None = None
+    """A text read from its bytes, null where they are not UTF-8: for engines that may hold such texts."""
+
     def bounded(self, text: Any) -> Any:
-        """The text, or one that no domain holds where it is too long to be carried on."""
+        """The text, or one that no domain holds where it is too long to be carried on, or not one at all."""
         import ibis
 
-        return ibis.ifelse(self.octets(text) > LONGEST_TEXT, NO_VALUE, text)
+        found = text
+        if self.decoded is not None:
+            found = ibis.ifelse(text.notnull() & self.decoded(text).isnull(), NO_VALUE, text)
+        return ibis.ifelse(self.octets(text) > LONGEST_TEXT, NO_VALUE, found)
+
+    def careful(self) -> Engine | None:
+        """The same for texts that are not UTF-8, which DuckDB lets into its tables and then stumbles over; slower."""
+        if self.backend.name != "duckdb" or self.decoded is not None:
+            return None
+        tried, decode, encode = _builtin("try", str), _builtin("decode", bytes), _builtin("encode", str, to=bytes)
+        return replace(self, decoded=lambda text: tried(decode(encode(text))))
 
     @contextmanager
     def lookup(self, keys: Sequence[Any], codes: Sequence[int], types: Mapping[str, str]) -> Iterator[Any]:
