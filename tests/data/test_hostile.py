@@ -250,7 +250,7 @@ def test_where_records_are_replaced_all_tables_stop_at_the_same_records(
 
     exact = counts(before)
     assert [int(table.sum()) for table in exact] == [4, 4, 4, 4]
-    for place, other in product(range(len(before)) if kind == "csv" else (0, 3), cells):
+    for place, other in product(range(len(before)) if (kind, id) == ("csv", None) else (0, 3), cells):
         after = counts([*before[:place], other, *before[place + 1 :]])
         total, sex, age, both = (new - old for new, old in zip(after, exact, strict=True))
         moved = both.reshape(2, 3)
@@ -281,7 +281,7 @@ def test_an_interrupt_stays_one_whatever_an_engine_makes_of_it(error: BaseExcept
 
 def test_duckdb_may_hold_texts_that_are_not_utf8(tmp_path: Path) -> None:
     """Once it has seen a letter beyond ASCII in a column, it looks no more, and stumbles when it trims such a text."""
-    sex, who = raw("é".encode(), b"F", b"F\xc3", b"M", None), raw("é".encode(), b"1", b"3", b"\xed\xa0\x80", b"9")
+    sex, who = raw("é".encode(), b"F", b"GGG\xff", b"M", None), raw("é".encode(), b"1", b"3", b"\xed\xa0\x80", b"9")
     given = pa.table({"sex": sex, "who": who})
     with duckdb.connect(str(tmp_path / "a.db")) as connection:
         connection.register("given", given)

@@ -63,10 +63,10 @@ class Engine:
             found = ibis.ifelse(text.notnull() & self.decoded(text).isnull(), NO_VALUE, text)
         return ibis.ifelse(self.octets(text) > LONGEST_TEXT, NO_VALUE, found)
 
-    def careful(self) -> Engine | None:
-        """The same for texts that are not UTF-8, which DuckDB lets into its tables and then stumbles over; slower."""
-        if self.backend.name != "duckdb" or self.decoded is not None:
-            return None
+    def careful(self) -> Engine:
+        """The same for tables that may hold texts which are not UTF-8: DuckDB lets them in, and trims them for ever."""
+        if self.backend.name != "duckdb":
+            return self
         tried, decode, encode = _builtin("try", str), _builtin("decode", bytes), _builtin("encode", str, to=bytes)
         return replace(self, decoded=lambda text: tried(decode(encode(text))))
 

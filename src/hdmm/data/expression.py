@@ -30,7 +30,7 @@ class Expression(Relation):
         if backend.name == "sqlite":
             raise DataError("data: SQLite's columns have no types; give hdmm.Table(path, name) instead")
         if backend.name in ENGINES:
-            yield view_of(engine_of(backend), self.table)
+            yield view_of(engine_of(backend).careful(), self.table)
             return
         with in_process() as engine:
 

@@ -77,13 +77,7 @@ class Relation(Source):
     ) -> Counts:
         with self.opened() as view:
             table = _needed(view, schema, None if unit is None else unit.id, records=True)
-            try:
-                return _count(view.engine, table, schema, tables, unit, on_progress, most)
-            except Exception as error:
-                careful = view.engine.careful()
-                if careful is None or isinstance(error, HdmmError) or type(error).__name__ == "InterruptException":
-                    raise
-                return _count(careful, table, schema, tables, unit, on_progress, most)
+            return _count(view.engine, table, schema, tables, unit, on_progress, most)
 
     @contextmanager
     def _tried(self) -> Iterator[None]:

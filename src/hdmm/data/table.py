@@ -97,7 +97,7 @@ class _DuckDB(Relation):
     @contextmanager
     def opened(self) -> Iterator[View]:
         with in_process(self.path) as engine:
-            yield _view(engine, self.name)
+            yield _view(engine.careful(), self.name)
 
 
 @final
