@@ -131,7 +131,7 @@ def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
 def _check_structure(kind: str, structure: Structure, name: str) -> None:
     """Refuse JSON that no file of this kind holds, or that would not fit into memory."""
     objects, lists, values = _MOST["release" if kind == "release" else "plan"]
-    if kind == "release":  # nearly each object is a file with its checksum, which takes so many bytes
+    if kind == "release":  # nearly every object is a file with its checksum: about 100 bytes
         objects, values = min(objects, structure.bytes // 96 + 64), min(values, structure.bytes // 24 + 64)
     else:  # beside tables of numbers, a value is an attribute or a word
         values = min(values, structure.bytes // 12 + _FEW)

@@ -61,7 +61,7 @@ def check_regular(status: os.stat_result) -> None:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most so many bytes: no more than it has when it is opened."""
+    """Read a regular file of at most ``most`` bytes, and no more than it has when it is opened."""
     with open_regular(path) as (file, size):
         if size > most:
             raise OversizedError(size)

@@ -39,7 +39,7 @@ _KIND = "release"
 _MANIFEST = "release.json"
 _PLAN = "plan.hdmm"
 _SLACK = 1 << 12
-"""Bytes that a file of measurements may have too many, to be told that they do not fit."""
+"""Extra bytes that a file of measurements may have and still be read, so that the error can name the misfit."""
 _AT_ONCE = 8
 """Files that are made durable at a time: a disk is much quicker with several than with one after the other."""
 
