@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
-COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml
+COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 # Every pytest worker is one process; more BLAS threads than that would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 # Kernels of OpenBLAS that round differently, as on other processors; the last one needs AVX-512.
@@ -47,7 +47,7 @@ fuzz: $(VENV)/dev  ## compare random workloads with an independent oracle, and s
 	@$(ONE_THREAD) $(PY) -m tests.fuzz --faults
 	@$(ONE_THREAD) $(PY) -m tests.fuzz --workloads 2000 --single 300
 
-attack: $(VENV)/dev  ## replay neighbouring data sets with hostile values and names through every source
+attack: $(VENV)/spark  ## replay neighbouring data sets with hostile values and names through every source
 	@$(ONE_THREAD) $(PY) -m pytest -q -m slow -n auto --maxprocesses 2
 	@$(ONE_THREAD) $(PY) -m tests.attack
 
@@ -58,9 +58,10 @@ format: $(VENV)/dev  ## rewrite the code to the house style
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
-lock: | $(UV)  ## write core.lock and dev.lock again after a change of the dependencies
-	$(COMPILE) -o core.lock
-	$(COMPILE) --group dev -c core.lock -o dev.lock
+lock: | $(UV)  ## write core.lock, dev.lock and spark.lock again after a change of the dependencies
+	$(COMPILE) pyproject.toml -o core.lock
+	$(COMPILE) pyproject.toml --group dev -c core.lock -o dev.lock
+	$(COMPILE) --group spark -o spark.lock
 
 clean:  ## remove the environment and every cache
 	rm -rf .venv .venv-* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
@@ -69,6 +70,10 @@ clean:  ## remove the environment and every cache
 $(VENV)/core $(VENV)/dev: $(VENV)/%: %.lock pyproject.toml | $(UV)
 	$(UV) pip install -q --python $(PY) --require-hashes -r $<
 	$(UV) pip install -q --python $(PY) --no-deps -e .
+	@touch $@
+
+$(VENV)/spark: spark.lock | $(VENV)/dev
+	$(UV) pip install -q --python $(PY) --require-hashes -r $<
 	@touch $@
 
 $(UV):
