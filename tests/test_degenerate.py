@@ -28,6 +28,9 @@ CASES = {
     "a difference beside cells": W.add("a", sex=Custom([[1, -1]]), age=Identity()),
     "weights far apart": W.add("a", sex=Identity(), weight=10**9).add("b", age=Prefix(), weight="1e-9"),
     "weights far apart on one attribute": W.add("a", weight=10**9).add("b", age=Identity(), weight="1e-9"),
+    "weights far apart and a complement": W.add(
+        "a", age=~Ranges([(2, 4), (1, 4)]), sex=Identity(), state=Where("state < 'TX'"), weight=10**9
+    ).add("b", age=Prefix()),
     "values in another order": W.add("a", sex=Values(["M", "F"])).add("b", sex=Identity(), age=Identity()),
     "some values beside all": W.add("a", age=Where("age > 0")).add("b", age=Identity(), sex=Identity()),
     "all but one value": W.add("a", age=~Values([0])).add("b", age=Identity(), sex=Identity()),
@@ -89,3 +92,13 @@ def test_new_questions_about_all_or_no_values_of_what_was_not_measured_are_answe
     np.testing.assert_array_equal(answers["none"]["answer"].to_numpy(), [0, 0])
     with pytest.raises(hdmm.errors.HdmmError):
         release.answer(W.add("some", sex=Identity(), age=Where("age > 0")), estimator=estimator)
+
+
+@every
+def test_the_rmse_is_the_mean_of_the_standard_errors(name):
+    budget = hdmm.Budget("1")
+    plan = hdmm.select(CASES[name], "laplace", operators=[hdmm.baselines.Plain()], restarts=0)
+    for row in plan.errors(budget).to_pylist():
+        predicted = plan.accuracy(row["product"], budget)
+        mean = np.sqrt(np.mean(predicted.spread(predicted.stderr) ** 2))
+        assert row["rmse"] == pytest.approx(mean, rel=1e-7)

@@ -220,7 +220,7 @@ def items() -> list[Item]:
         made.append(Item("2^127 - 1", column, "int128", 2**127 - 1))
         made.append(Item("-2^127 + 1", column, "int128", -(2**127) + 1))
     digits = Decimal("9" * 28 + "." + "9" * 10)
-    for name, number in {"most": digits, "least": -digits, "tiny": Decimal("1e-10"), "NULL": None}.items():
+    for name, number in {"most": digits, "least": digits.copy_negate(), "tiny": Decimal("1e-10"), "NULL": None}.items():
         made.append(Item(name, "pay", "decimal", number))
     made += [
         Item("1000 digits", "pay", "numeric", Decimal("0." + "0" * 500 + "1" * 500)),

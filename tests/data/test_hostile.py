@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hdmm.data import Source, Table, count, open_source
+from hdmm.data import Source, Table, count, engine, open_source
 from hdmm.data.engine import engine_of
 from hdmm.errors import DataError
 from hdmm.memory import allowed
@@ -151,6 +151,16 @@ HOLDERS = [in_csv, in_parquet, in_duckdb, in_sqlite, in_pandas, lambda values, p
 def test_a_text_as_long_as_a_film_is_a_record_outside_the_schema(tmp_path: Path, hold: Callable[..., Any]) -> None:
     data = hold(["F", "x" * LONG, "M"], tmp_path)
     with allowed("1GB"):
+        assert counted(data) == [[1, 1]]
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+def test_many_long_texts_are_records_outside_the_schema(
+    tmp_path: Path, hold: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_MOST", 48 << 20)  # of which a part of a table fills twice as much
+    data = hold(["F", *["x" * (8 << 20)] * 12, "M"], tmp_path)
+    with allowed("64MB"):
         assert counted(data) == [[1, 1]]
 
 

@@ -24,7 +24,7 @@ from hdmm.matrix.workspace import memory_limit
 from hdmm.schema.text import BLANKS, LONGEST_TEXT, NO_VALUE
 
 _MOST, _LEAST = 2 << 30, 256 << 20
-"""Bytes of memory of DuckDB in this process: a quarter of what may be used, within these."""
+"""Bytes of memory that DuckDB in this process is usually given."""
 _BATCH = 1 << 18
 _PERFECT = 22  # bits of a key up to which DuckDB counts in an array, several times faster than in a hash table
 _BLANKS = BLANKS.decode()
@@ -190,8 +190,10 @@ def _builtin(name: str, *given: type, to: type = str) -> Callable[..., Any]:
 
 
 @contextmanager
-def in_process(database: Path | None = None) -> Iterator[Engine]:
+def in_process(database: Path | None = None, memory: int | None = None) -> Iterator[Engine]:
     """DuckDB in this process, with or without a database file, which is only read.
+
+    ``memory`` is its limit in bytes, by default a quarter of what may be used, within limits.
 
     A name is a table or a view of the database, never a file or a variable; a database is a file, never an address.
 
@@ -200,8 +202,8 @@ def in_process(database: Path | None = None) -> Iterator[Engine]:
     """
     import ibis
 
-    memory = min(_MOST, max(_LEAST, memory_limit() // 4))
-
+    if memory is None:
+        memory = min(_MOST, max(_LEAST, memory_limit() // 4))
     with scratch.directory() as directory:
         settings: dict[str, Any] = {"temp_directory": str(directory), "memory_limit": f"{memory >> 20}MiB"}
         settings["autoinstall_known_extensions"] = False

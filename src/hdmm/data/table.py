@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import final
+from typing import Any, final
+from uuid import uuid4
 
 from hdmm.data.engine import Engine, engine_of, in_process
 from hdmm.data.relation import Relation, View, view_of
 from hdmm.data.source import Advance, Counts, Source, check_file
 from hdmm.data.sqlite import SqliteTable
 from hdmm.errors import DataError, FaultError
+from hdmm.matrix.workspace import memory_limit
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 _POSTGRES = ("postgresql://", "postgres://")
+_MOST_ROWS = 1 << 16
+"""Rows of a table of DuckDB that are copied in one step."""
 
 
 @final
@@ -86,7 +90,36 @@ def database_kind(path: Path) -> str | None:
 
 @final
 @dataclass(frozen=True)
-class _DuckDB(Relation):
+class _DuckDB(Source):
+    """A table of DuckDB. Where long texts in a part of it fill the memory, it is read again, a few rows at a time."""
+
+    path: Path
+    name: str
+
+    def columns_check(self, schema: Schema, id: str | None = None) -> None:
+        _ByQuery(self.path, self.name).columns_check(schema, id)
+
+    def count(
+        self,
+        schema: Schema,
+        tables: Sequence[tuple[str, ...]],
+        unit: Unit | None,
+        on_progress: Advance | None,
+        most: int | None = None,
+    ) -> Counts:
+        import duckdb
+
+        try:
+            return _ByQuery(self.path, self.name).count(schema, tables, unit, on_progress, most)
+        except duckdb.OutOfMemoryException:
+            return _ByRows(self.path, self.name).count(schema, tables, unit, on_progress, most)
+
+
+@final
+@dataclass(frozen=True)
+class _ByQuery(Relation):
+    """The table as DuckDB reads it: 2,048 rows at a time, with all their texts."""
+
     path: Path
     name: str
 
@@ -98,6 +131,54 @@ class _DuckDB(Relation):
     def opened(self) -> Iterator[View]:
         with in_process(self.path) as engine:
             yield _view(engine.careful(), self.name)
+
+
+@final
+@dataclass(frozen=True)
+class _ByRows(Relation):
+    """A copy of the table without its long texts, made in steps that fit into memory. A view cannot be copied so."""
+
+    path: Path
+    name: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}: {self.name!r}"
+
+    @contextmanager
+    def opened(self) -> Iterator[View]:
+        with in_process(self.path, memory_limit()) as plain:
+            engine = plain.careful()
+            source = _table(engine, self.name)
+
+            def table(columns: Sequence[str], records: bool) -> Any:
+                kept = {name: source[name] for name in columns}
+                texts = {name: engine.bounded(text) for name, text in kept.items() if text.type().is_string()}
+                return _copied(engine, source, kept | texts)
+
+            yield View(engine, source.columns, table)
+
+
+def _copied(engine: Engine, source: Any, columns: Mapping[str, Any]) -> Any:
+    """A copy of some columns of a table, made in steps of as many rows as memory allows."""
+    import duckdb
+
+    name = f"hdmm_{uuid4().hex}"
+    copy = engine.backend.create_table(name, source.select(columns).limit(0), temp=True)
+    row, end = 0, source.rowid().max().to_pyarrow().as_py() + 1
+    step = _MOST_ROWS
+    while row < end:
+        rows = source.filter(source.rowid() >= row, source.rowid() < row + step)
+        try:
+            engine.backend.insert(name, rows.select(columns))
+        except duckdb.OutOfMemoryException:
+            if step == 1:
+                raise
+            step //= 2
+        else:
+            row += step
+            step = min(2 * step, _MOST_ROWS)
+    return copy
 
 
 @final
@@ -125,6 +206,11 @@ class _Postgres(Relation):
 
 
 def _view(engine: Engine, name: str) -> View:
+    return view_of(engine, _table(engine, name))
+
+
+def _table(engine: Engine, name: str) -> Any:
+    """The table of this name, if it can be no other one."""
     backend = engine.backend
     schema, _, rest = name.rpartition(".")
     here = name in backend.list_tables()
@@ -133,4 +219,4 @@ def _view(engine: Engine, name: str) -> View:
         raise DataError(f"{name!r} is a table here, and {rest!r} one in the schema {schema!r}; rename one of them")
     if not here and not there:
         raise DataError(f"there is no table {name!r}; check its name, and write schema.name for one elsewhere")
-    return view_of(engine, backend.table(name) if here else backend.table(rest, database=schema))
+    return backend.table(name) if here else backend.table(rest, database=schema)

@@ -65,11 +65,6 @@ class ExplicitStrategy(Strategy):
         added: Array = table.sum(axis=summed).reshape(-1, *array.shape[1:])
         return added
 
-    def _squares(self, product: EncodedProduct, array: Array) -> float:
-        """The sum of the squares of the product's answers to every column of an array over the block's cells."""
-        array = self._summed(product, array)
-        return float(np.sum(array * Gram(self.sizes, product.terms).on(product.axes).apply(array)))
-
     def supports(self, product: EncodedProduct) -> bool:
         if not set(product.axes) <= set(self.block.axes):
             return False
@@ -77,7 +72,7 @@ class ExplicitStrategy(Strategy):
         return covers(self.block.factors[0], self._projection, lambda: DenseGram(asked.dense()))
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
-        return noise[0] * self._squares(product, self._inverse)
+        return noise[0] * product.square_sum(self._summed(product, self._inverse), self.sizes)
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return written_types(product, axis)

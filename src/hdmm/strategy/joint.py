@@ -136,9 +136,7 @@ class JointStrategy(Strategy):
 
     def _squares(self, product: EncodedProduct, columns: Array) -> float:
         """The sum of the squares of a product's answers to columns of coordinates."""
-        tables = self._coordinates.table(columns, product.axes)
-        squares = float((tables * Gram(self.sizes, product.terms).on(product.axes).apply(tables)).sum())
-        return max(squares, 0.0)  # not what rounding leaves of terms that cancel
+        return product.square_sum(self._coordinates.table(columns, product.axes), self.sizes)
 
     @cached_property
     def _outside(self) -> Array:

@@ -7,7 +7,7 @@ So whoever searches, measures or answers never meets an attribute that does not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 _ENTRY = 8
 """Bytes of an entry of a matrix that is written out."""
+_WRITTEN_ANSWERS = 1 << 22
+"""The most answers that are written out to add up their squares."""
 _ONCE = np.ones(1, np.int64)
 _LIGHTEST = 1e-10
 """The least share of a product in the squared entries of the workload, relative to the largest: one of less weight
@@ -173,6 +175,17 @@ class EncodedProduct:
         if self.multiples is not _ONCE:
             factors.insert(0, Dense(self.multiples[:, None]))
         return Kron(factors or [Total(1)])
+
+    def square_sum(self, tables: Array, sizes: Sequence[int]) -> float:
+        """The sum of the squares of the answers to tables, each a column over the cells of the product's attributes.
+
+        Few answers are written out. Many are quicker by the Gram matrix, which loses small answers to large tables.
+        """
+        if self.queries * tables.shape[1] <= _WRITTEN_ANSWERS:
+            matrix = self.matrix({axis: sizes[axis] for axis in self.axes})
+            return float((matrix.apply(tables).astype(float) ** 2).sum())
+        squares = float((tables * Gram(tuple(sizes), self.terms).on(self.axes).apply(tables)).sum())
+        return max(squares, 0.0)  # not what rounding leaves of terms that cancel
 
     def answers(self, counts: Array, sizes: Mapping[int, int]) -> Array:
         """The answers, as floats, to counts of the cells of some attributes, given with their sizes."""
