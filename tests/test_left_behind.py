@@ -26,6 +26,7 @@ from hdmm._release import file
 from hdmm.data import chunked, engine
 from hdmm.privacy.ledger import chain, ledger
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which it is not in tests that were started with nohup
 path, when, name = sys.argv[1].split("."), sys.argv[2], sys.argv[3]
 if path[0] == "chunked" and name != "wait":
     engine._MOST = engine._LEAST = 4 << 20  # so that few records are enough to be written to the disk
