@@ -1,0 +1,44 @@
+"""Plans and releases that were written by published versions are read today, and say what they said then."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hdmm
+
+ARCHIVES = sorted(Path(__file__).parent.glob("*/*.zip"))
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_a_release_of_a_published_version_is_read(archive: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(archive, tmp_path)
+    then = json.loads((tmp_path / "numbers.json").read_text())
+    release = hdmm.Release.load(tmp_path / "release")
+    for row, known in zip(release.plan.errors(release.budget).to_pylist(), then["errors"], strict=True):
+        assert row.pop("product") == known.pop("product")
+        assert row == pytest.approx(known, rel=1e-6)
+    bound = release.plan.bound(release.budget)
+    assert bound == then["bound"] if bound is None else bound == pytest.approx(then["bound"], rel=1e-9)
+    for name, known in then["tables"].items():
+        table = release.table(name).to_pydict()
+        assert list(table) == list(known)
+        for column, values in known.items():
+            if column in ("answer", "stderr", "low", "high"):
+                np.testing.assert_allclose(table[column], values, rtol=1e-6, atol=1e-6)
+            else:
+                assert table[column] == values
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_a_plan_of_a_published_version_is_written_as_it_was(archive: Path, tmp_path: Path) -> None:
+    """So that the same id in a ledger still stands for the same plan."""
+    shutil.unpack_archive(archive, tmp_path)
+    hdmm.Plan.load(tmp_path / "release" / "plan.hdmm").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "release" / "plan.hdmm").read_bytes()
+
+
+def test_every_family_is_among_them() -> None:
+    assert len(ARCHIVES) >= 13
