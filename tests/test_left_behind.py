@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,6 @@ from hdmm._release import file
 from hdmm.data import chunked, engine
 from hdmm.privacy.ledger import chain, ledger
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which it is not in tests that were started with nohup
 path, when, name = sys.argv[1].split("."), sys.argv[2], sys.argv[3]
 if path[0] == "chunked" and name != "wait":
     engine._MOST = engine._LEAST = 4 << 20  # so that few records are enough to be written to the disk
@@ -158,7 +158,16 @@ def test_sigterm_leaves_nothing_and_tells_what_was_charged_and_written(place: Pa
     assert ("out is written, and ε = 0.5 spent" in errors) == published
 
 
+@pytest.fixture(params=["SIG_DFL"])
+def hangup(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How processes that are started react to SIGHUP: as usual, even if the tests themselves run under nohup."""
+    before = signal.signal(signal.SIGHUP, getattr(signal, request.param))
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("hangup")
 def test_sighup_leaves_nothing(place: Path) -> None:
     code, errors = ended(place, "chunked._each", "after", "SIGHUP")
     assert (code, errors.splitlines()[-1]) == (129, "hung up; what is not there was not published")
@@ -239,13 +248,11 @@ hdmm.cli.main()
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hangup")
+@pytest.mark.parametrize("hangup", ["SIG_IGN"], indirect=True)
 def test_a_signal_that_is_ignored_stays_so(place: Path) -> None:
     """As under nohup."""
-    hup = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        code, errors = ended(place, "publish.measure", "before", "SIGHUP")
-    finally:
-        signal.signal(signal.SIGHUP, hup)
+    code, errors = ended(place, "publish.measure", "before", "SIGHUP")
     assert (code, errors) == (0, "")
 
 
