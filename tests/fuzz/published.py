@@ -32,13 +32,10 @@ def _release(run: Run, source: str) -> None:
         "def wrong(release):",
         "    tables = {name: release.table(name) for name in truths}",
         "    columns = {n: (t['answer'].to_pylist(), t['stderr'].to_pylist()) for n, t in tables.items()}",
-        "    return [(n, a, truths[n][0]) for n, (a, s) in columns.items()",
-        "            if not near(a, truths[n][0], [8 * e + 1e-6 * truths[n][1] for e in s])]",
+        "    return {(n, place) for n, (a, s) in columns.items()",
+        "            for place in off(a, truths[n][0], [8 * e + 1e-6 * truths[n][1] for e in s])}",
     )
-    again = "hdmm.release(plan, source, budget, ledger=None)"
-    session.expect(
-        f"not wrong(release) or not all(wrong({again}) for _ in range(3))", "wrong answers", "wrong(release)"
-    )
+    session.expect(_always("wrong"), "wrong answers", "wrong(release)")
     session.run(*_usual(run))
     for product in run.products:
         table = f"release.table({product.name!r})"
@@ -50,6 +47,12 @@ def _release(run: Run, source: str) -> None:
                 f"{table}.to_pylist()",
             )
         _stderrs(run, session, product, f"usual.table({product.name!r})", "standard errors of a table")
+
+
+def _always(places: str) -> str:
+    """That no answer is off in a release and in three more: rare noise is large, but not always in the same place."""
+    again = f"{places}(hdmm.release(plan, source, budget, ledger=None))"
+    return f"not {places}(release) or not {places}(release).intersection(*({again} for _ in range(3)))"
 
 
 def _usual(run: Run) -> tuple[str, ...]:
@@ -131,14 +134,13 @@ def answers(run: Run) -> None:
                     continue
                 raise own.finding("refused, but told", str(error)) from None
             own.run(
-                "def off(release):",
+                "def wrong(release):",
                 f"    found = release.answer({one})[{product.name!r}]",
                 f"    margins = [8 * e + {1e-6 * run.scale(product)!r} for e in found['stderr'].to_pylist()]",
-                f"    return not near(found['answer'].to_pylist(), {run.truth(product)!r}, margins)",
+                f"    return off(found['answer'].to_pylist(), {run.truth(product)!r}, margins)",
             )
-            again = "hdmm.release(plan, source, budget, ledger=None)"
             own.expect(
-                f"not off(release) or not all(off({again}) for _ in range(3))",
+                _always("wrong"),
                 "wrong answers to a new question",
                 f"(found['answer'].to_pylist(), {run.truth(product)!r})",
             )

@@ -16,7 +16,13 @@ folder = pathlib.Path(tempfile.mkdtemp())
 
 def near(found, expected, tolerances):
     """Whether two lists of numbers agree."""
-    return len(found) == len(expected) and all(abs(a - b) <= t for a, b, t in zip(found, expected, tolerances))
+    return not off(found, expected, tolerances)
+
+def off(found, expected, tolerances):
+    """The places at which two lists of numbers disagree; all of them if their lengths do."""
+    if len(found) != len(expected):
+        return set(range(max(len(found), len(expected))))
+    return {place for place, (a, b, t) in enumerate(zip(found, expected, tolerances)) if not abs(a - b) <= t}
 '''
 
 
