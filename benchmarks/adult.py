@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 import hdmm
-from hdmm.texttable import text_table
+from hdmm.text import text_table
 
 BUDGET = hdmm.Budget(epsilon="1", delta="1e-6")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "adult.csv"

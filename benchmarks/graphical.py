@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdmm
-from hdmm.matrix.subsets import Axes
-from hdmm.reconstruct.estimate import counts_on
-from hdmm.reconstruct.graphical import available, graphical_model, tree_cells
-from hdmm.reconstruct.local import nonnegative_tables, on_simplex
-from hdmm.reconstruct.synthetic import records
-from hdmm.texttable import text_table
+from hdmm.estimators.biased import counts_on
+from hdmm.estimators.consistent_tables import nonnegative_tables, on_simplex
+from hdmm.estimators.graphical import PrivatePGM, available, tree_cells
+from hdmm.matrix.axes import Axes
+from hdmm.releases.synthetic import records
+from hdmm.text import text_table
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "adult.csv"
 PAIRS = (
@@ -81,7 +81,7 @@ def run(data: Path, domain: dict[str, int], epsilon: str) -> None:
     budget = hdmm.Budget(epsilon=epsilon, delta="1e-6")
     plan = hdmm.select(workload, noise="gaussian")
     release = hdmm.release(plan, data, budget, ledger=None)
-    strategy, noise = plan.strategy, plan.calibrate(budget).variances
+    estimator, noise = plan.mechanism.estimator, plan.mechanism.calibrate(budget).variances
 
     rows = np.loadtxt(data, np.int64, delimiter=",", skiprows=1)
     truth = true_tables(rows, schema.sizes)
@@ -96,13 +96,13 @@ def run(data: Path, domain: dict[str, int], epsilon: str) -> None:
 
     seconds = [0.0]
     start = perf_counter()
-    state = strategy.reconstruct(release.measurements, noise)
+    state = estimator.reconstruct(release.measurements, noise)
     seconds.append(perf_counter() - start)
     start = perf_counter()
-    local = nonnegative_tables(strategy, encoded, release.measurements, noise)
+    local = nonnegative_tables(estimator, encoded, release.measurements, noise)
     seconds.append(perf_counter() - start)
     start = perf_counter()
-    model = graphical_model(strategy, release.measurements, noise)
+    model = PrivatePGM(estimator).reconstruct(release.measurements, noise)
     seconds.append(perf_counter() - start)
     start = perf_counter()
     drawn = records(schema, model, round(model.total), np.random.default_rng(0))
@@ -110,7 +110,7 @@ def run(data: Path, domain: dict[str, int], epsilon: str) -> None:
     codes = np.stack([drawn[name].to_numpy() for name in schema], axis=1)
 
     def least_squares(axes: Axes) -> Table:
-        return strategy.answer(asked(axes), state)
+        return estimator.answer(asked(axes), state)
 
     def nonnegative(axes: Axes) -> Table:
         return local.answer(asked(axes)) if axes in measured else on_simplex(least_squares(axes), local.total)

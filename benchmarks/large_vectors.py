@@ -6,8 +6,8 @@ copying the vector once per axis (`copy()`, in pieces of 256 MB, and "moved" wit
 answers, of measuring (exact answers and noise), of the estimate, and of two tables answered from it; exact answers and
 the estimate also as multiples of the copies, which for Kronecker products should be at most 3. Small cases are the
 quickest of several runs. The second table has the peak memory of whole releases from a small file beside what
-`hdmm.memory` expects. Every case runs in a process of its own; memory is the most that arrays take together, the vector
-included, and for whole releases what the process has for itself; mapped files are not counted.
+`hdmm.plans.footprint` expects. Every case runs in a process of its own; memory is the most that arrays take together,
+the vector included, and for whole releases what the process has for itself; mapped files are not counted.
 
 A virtual machine may take half a minute to give a gigabyte that was not used for some seconds. So that this is not
 counted, the large arrays of the first table are in memory that is taken at the beginning and kept. (Where it is not,
@@ -37,17 +37,19 @@ import numpy as np
 
 import hdmm
 from hdmm import measure
+from hdmm.estimators.least_squares import local_least_squares
 from hdmm.matrix import Dense, Kron, Total, kronecker
 from hdmm.matrix import Identity as Each
 from hdmm.matrix import exact as exactly
-from hdmm.matrix.workspace import limited, memory_limit, physical_memory
-from hdmm.memory import needed
+from hdmm.memory.limit import memory_allowed, memory_limit, physical_memory
 from hdmm.operators.base import Proposal
+from hdmm.plans.footprint import needed
 from hdmm.privacy.calibrate import calibrate
-from hdmm.strategy import Block, KronStrategy, Strategy
+from hdmm.selection.quantise import Quantised, quantise
+from hdmm.strategy import Block, Strategy
 from hdmm.strategy.block import REACH
-from hdmm.strategy.integer import Rounded, round_columns, round_lengths, round_strategy
-from hdmm.texttable import text_table
+from hdmm.strategy.integers import round_columns, round_lengths
+from hdmm.text import text_table
 
 AXES = "abcde"
 NOISE = {"gaussian": hdmm.Budget(epsilon="1", delta="1e-6"), "laplace": hdmm.Budget(epsilon="1")}
@@ -90,8 +92,8 @@ def strategy_of(family: str, c: int, noise: str) -> Strategy:
         encoded = hdmm.marginals(schema, up_to=3).encoded
         proposal = hdmm.operators.Marginal().propose(encoded, norm)
         assert isinstance(proposal, Proposal)
-        found = round_strategy(proposal.strategy, encoded, norm)
-        assert isinstance(found, Rounded)
+        found = quantise(proposal.strategy, encoded, norm)
+        assert isinstance(found, Quantised)
         return found.strategy
     one = hdmm.Workload(hdmm.Schema(a=range(c))).add("prefixes", a=hdmm.Prefix()).encoded
     best = hdmm.operators.Kron().propose(one, norm)
@@ -101,7 +103,7 @@ def strategy_of(family: str, c: int, noise: str) -> Strategy:
         factor = Dense((round_columns if norm == 1 else round_lengths)(entries, k))
         block = Block(tuple(range(len(AXES))), (factor,) * len(AXES), Fraction(1, 2 ** (k * len(AXES))))
         if block.reach <= REACH:
-            return KronStrategy(schema.sizes, (block,))
+            return Strategy(schema.sizes, (block,), "kron")
     raise ValueError("no precision is coarse enough")
 
 
@@ -133,7 +135,7 @@ class Pool:
 
 def run(family: str, c: int, noise: Any) -> list[Any]:
     """One row of the first table, with so much memory allowed that a billion cells need no work files."""
-    with limited(4 * physical_memory() // 5):
+    with memory_allowed(4 * physical_memory() // 5):
         return timed(family, c, noise)
 
 
@@ -169,12 +171,13 @@ def timed_in(pool: Pool, strategy: Strategy, name: str, c: int, noise: Any) -> l
         measured = min(measured, perf_counter() - start)
         del x
         start = perf_counter()
-        state = strategy.reconstruct(answers, scales.variances)
+        estimator = local_least_squares(strategy)
+        state = estimator.reconstruct(answers, scales.variances)
         estimated = min(estimated, perf_counter() - start)
         start = perf_counter()
         asked = hdmm.Workload(schema_of(c)).add("one", a=hdmm.Identity()).add("two", b=hdmm.Prefix(), d=hdmm.Identity())
         for product in asked.encoded.products:
-            strategy.answer(product, state)
+            estimator.answer(product, state)
         answered = min(answered, perf_counter() - start)
         del answers, state
         if tracemalloc.is_tracing():  # once is enough, and slows small cases down
@@ -235,7 +238,7 @@ def whole(family: str, sizes: tuple[int, ...], noise: Any) -> list[Any]:
         path = Path(directory, "people.csv")
         path.write_text(",".join(schema) + "\n" + (",".join(["1"] * len(sizes)) + "\n") * 1000)
         hdmm.release(plan, path, NOISE[noise], ledger=None, out=Path(directory, "out"))
-    expected = needed(plan.estimator, workload.encoded, memory_limit()).memory
+    expected = needed(plan.mechanism.estimator, workload.encoded, memory_limit()).memory
     real = memory.stop()
     shape = "×".join(map(str, sizes))
     return [f"{family}, {noise}", shape, prod(sizes), real / 1e9, expected / 1e9, expected / real]

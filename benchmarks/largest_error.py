@@ -12,10 +12,11 @@ from math import sqrt
 from time import perf_counter
 
 from hdmm import Budget, operators
+from hdmm.estimators.least_squares import local_least_squares
 from hdmm.objective import Objective
 from hdmm.operators.base import Proposal
-from hdmm.operators.descent import DEFAULT
-from hdmm.operators.worst import least_worst
+from hdmm.operators.minimax.search import least_worst
+from hdmm.optimise.descent import DEFAULT
 from hdmm.paper.check import WORKLOADS
 from hdmm.privacy.calibrate import gaussian_sigma
 
@@ -39,7 +40,7 @@ def main() -> None:
         seconds = perf_counter() - start
         assert isinstance(total, Proposal)
         assert isinstance(found, Proposal)
-        before, after = (objective.value(one.strategy, encoded, 2) for one in (total, found))
+        before, after = (objective.value(local_least_squares(one.strategy), encoded, 2) for one in (total, found))
         gap = f"{after / found.bound - 1:10.1e}" if found.bound else f"{'':>10}"
         errors = f"{sigma * sqrt(before):10.2f} {sigma * sqrt(after):10.2f}"
         print(f"{dataset + ' ' + name:<36} {errors} {gap} {seconds:8.1f}", flush=True)

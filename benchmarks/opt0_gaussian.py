@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
-from hdmm.matrix.factors import AllRangeGram, DenseGram, Factor, PrefixGram
-from hdmm.operators.gaussian import opt0_gaussian
+from hdmm.matrix.axis_gram import AllRangeGram, AxisGram, DenseGram, PrefixGram
+from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import gaussian_sigma
 
@@ -78,7 +78,7 @@ def main() -> None:
     for name, gram in {"prefix": PrefixGram(n), "all ranges": AllRangeGram(n)}.items():
         V = gram.dense()
         taken = {}
-        ways: dict[str, Factor] = {name: gram, f"{name}, written out": DenseGram(V)}
+        ways: dict[str, AxisGram] = {name: gram, f"{name}, written out": DenseGram(V)}
         for way, given in ways.items():
             seconds = np.inf
             for _ in range(3):

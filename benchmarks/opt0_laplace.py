@@ -19,10 +19,10 @@ from time import perf_counter
 
 import numpy as np
 
-from hdmm.matrix.factors import AllRangeGram, DenseGram, Factor, PrefixGram
-from hdmm.operators.laplace import opt0_laplace
-from hdmm.operators.levels import Level
-from hdmm.operators.projected import descend_projected
+from hdmm.matrix.axis_gram import AllRangeGram, AxisGram, DenseGram, PrefixGram
+from hdmm.operators.opt0.coarse import Level
+from hdmm.operators.opt0.laplace import opt0_laplace
+from hdmm.optimise.projected import descend_projected
 
 
 def textbook(V: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -63,7 +63,7 @@ def main() -> None:
     n: int = arguments.size
     p = n // 16
     theta = np.random.default_rng(0).random((p, n))
-    grams: dict[str, Factor] = {"all ranges": AllRangeGram(n), "prefixes": PrefixGram(n)}
+    grams: dict[str, AxisGram] = {"all ranges": AllRangeGram(n), "prefixes": PrefixGram(n)}
     print(f"one evaluation at n = {n:,}, p = {p}")
     print(f"{'':24}{'textbook, s':>14}{'hdmm, s':>10}{'ratio':>8}")
     for name, gram in grams.items():

@@ -1,7 +1,7 @@
 """OPT_M: the objective with its gradient, beside the paper's own formulas, and the whole optimisation on 20 attributes.
 
-The paper keeps the 2^d × 2^d triangular matrix X(u) of thm:margmult: it is built in O(4^d), and value and gradient are
-two triangular solves and one more pass over all pairs of sets. The workload is all marginals on at most three
+The paper keeps the 2^d × 2^d triangular matrix X(u) (paper, section 7): it is built in O(4^d), and value and gradient
+are two triangular solves and one more pass over all pairs of sets. The workload is all marginals on at most three
 attributes, and both forms must agree on value and gradient.
 
     python benchmarks/opt_m.py [--attributes 12]
@@ -16,11 +16,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from hdmm import Schema, marginals
+from hdmm.estimators.least_squares import strategy_loss as loss
 from hdmm.matrix import Norm
-from hdmm.operators.base import Proposal, loss
-from hdmm.operators.demand import demand_of
-from hdmm.operators.lattice import All, Marginals, own
+from hdmm.operators.base import Proposal
 from hdmm.operators.marginal import Marginal
+from hdmm.operators.marginals.demand import demand_of
+from hdmm.operators.marginals.weights import All, Marginals, own
 from hdmm.workload import Encoded
 
 
@@ -30,7 +31,7 @@ def workload(attributes: int) -> Encoded:
 
 
 class Textbook:
-    """The objective ‖θ‖²·n·1ᵀX(θ²)⁻¹w of thm:margobj, and its gradient by θ², both for ‖θ‖ = 1."""
+    """The objective ‖θ‖²·n·1ᵀX(θ²)⁻¹w (paper, section 8), and its gradient by θ², both for ‖θ‖ = 1."""
 
     def __init__(self, encoded: Encoded) -> None:
         self.sets = np.arange(1 << len(encoded.sizes))

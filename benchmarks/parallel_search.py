@@ -30,7 +30,7 @@ def main() -> None:
 
     search(1)  # everything is imported
     alone = seconds(lambda: search(1))
-    print(f"CPS prefix marginals, Laplace, {restarts} restarts: {len(plans[-1].tried)} tasks")
+    print(f"CPS prefix marginals, Laplace, {restarts} restarts: {len(plans[-1].search)} tasks")
     print(f"{'one process':<24} {alone:7.1f} s")
     tell("two processes", alone, [seconds(lambda: search(2)) for _ in range(2)])
     from distributed import Client, LocalCluster

@@ -27,9 +27,9 @@ import numpy as np
 import hdmm
 from hdmm.data import count, open_source
 from hdmm.measure import add_noise, check_measurable, exact_answers
-from hdmm.memory import check_memory
 from hdmm.paper import census
-from hdmm.texttable import text_table
+from hdmm.plans.footprint import check_memory
+from hdmm.text import text_table
 
 BUDGET = hdmm.Budget(epsilon="1")
 SECONDS, BYTES = 60, 4e9
@@ -93,13 +93,13 @@ def by_stages(plan_file: Path, data: Path, out: Path, records: int) -> list[Row]
     with stage("load the plan"):
         plan = hdmm.Plan.load(plan_file)
     with stage("check and calibrate"):
-        noise = plan.calibrate(BUDGET)
+        noise = plan.mechanism.calibrate(BUDGET)
         check_measurable(plan)
-        check_memory(plan.strategy, plan.workload.encoded)
+        check_memory(plan.mechanism.estimator, plan.workload.encoded)
     with stage("predict the margins"):
         for product in plan.workload.products:
             plan.accuracy(product.name, BUDGET)
-    schema, blocks = plan.workload.schema, plan.strategy.blocks
+    schema, blocks = plan.workload.schema, plan.mechanism.blocks
     tables = [tuple(schema.names[axis] for axis in block.axes) for block in blocks]
     with stage("count the records"):
         distinct = list(dict.fromkeys(tables))

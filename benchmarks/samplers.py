@@ -14,7 +14,7 @@ from time import process_time
 
 import opendp.prelude as dp
 
-from hdmm.privacy.samplers import discrete_laplace, rounded_gaussian
+from hdmm.privacy.sampling.samplers import discrete_laplace, rounded_gaussian
 
 SCALES = [Fraction(1), Fraction(10), Fraction(2001, 2), 2**20 + Fraction(1, 3), Fraction(1, 1000)]
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import hdmm
-from hdmm import _artefact, memory
+from hdmm.files import artefact as _artefact
+from hdmm.memory import limit as memory
 from hdmm.schema import Bins, Integers, Listed, Merged, Schema
 from hdmm.workload import Identity, Permuted, Prefix, Ranges, Values, Where, Width, Workload
 

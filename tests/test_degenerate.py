@@ -75,9 +75,9 @@ def test_what_counts_nobody_is_zero_without_error(name, noise):
     for product, rows in zip(workload.products, truth(workload, np.ones(SCHEMA.sizes)), strict=True):
         predicted = plan.accuracy(product.name, budget)
         nobody = rows == 0 if product.name == "a" and "difference" not in name else np.zeros(len(rows), bool)
-        np.testing.assert_array_equal(predicted.spread(predicted.stderr)[nobody], 0)
-        np.testing.assert_array_equal(predicted.spread(predicted.margin)[nobody], 0)
-        assert (predicted.spread(predicted.stderr)[~nobody] > 0).all()
+        np.testing.assert_array_equal(predicted.expand(predicted.stderr)[nobody], 0)
+        np.testing.assert_array_equal(predicted.expand(predicted.margin)[nobody], 0)
+        assert (predicted.expand(predicted.stderr)[~nobody] > 0).all()
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -100,5 +100,5 @@ def test_the_rmse_is_the_mean_of_the_standard_errors(name):
     plan = hdmm.select(CASES[name], "laplace", operators=[hdmm.baselines.Plain()], restarts=0)
     for row in plan.errors(budget).to_pylist():
         predicted = plan.accuracy(row["product"], budget)
-        mean = np.sqrt(np.mean(predicted.spread(predicted.stderr) ** 2))
+        mean = np.sqrt(np.mean(predicted.expand(predicted.stderr) ** 2))
         assert row["rmse"] == pytest.approx(mean, rel=1e-7)

@@ -9,7 +9,7 @@ from hdmm import demo
 
 @contextmanager
 def no_bars():
-    yield lambda stage, fraction: None
+    yield lambda progress: None
 
 
 def test_it_tells_the_error_and_what_it_keeps_reads_back(tmp_path, monkeypatch):

@@ -7,8 +7,9 @@ import pytest
 
 import hdmm
 from hdmm import operators
-from hdmm.operators.descent import Effort
-from hdmm.strategy import types_of, unit_noise, variances
+from hdmm.estimators.estimator import types_of, variances
+from hdmm.estimators.least_squares import local_least_squares
+from hdmm.optimise.descent import Effort
 
 SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(30), race=range(5), hispanic=[False, True])
 MIXED = (
@@ -34,7 +35,8 @@ CASES = [
 def test_answers_are_unbiased_and_scatter_as_predicted(operator, norm):
     encoded, runs = MIXED.encoded, 1000
     strategy = operator.propose(encoded, norm, Effort(restarts=1)).strategy
-    noise = unit_noise(strategy, norm)
+    noise = strategy.unit_noise(norm)
+    estimator = local_least_squares(strategy)
     random = np.random.default_rng(11)
     counts = random.poisson(3, encoded.sizes)
     exact = []
@@ -47,14 +49,14 @@ def test_answers_are_unbiased_and_scatter_as_predicted(operator, norm):
         for truth, variance in zip(exact, noise, strict=True):
             scale = sqrt(variance / 2) if norm == 1 else sqrt(variance)
             answers.append(truth + (random.laplace if norm == 1 else random.normal)(scale=scale, size=len(truth)))
-        state = strategy.reconstruct(answers, noise)
+        state = estimator.reconstruct(answers, noise)
         for product, total in sums.items():
-            error = strategy.answer(product, state) - encoded.of(product).apply(counts.reshape(-1))
+            error = estimator.answer(product, state) - encoded.of(product).apply(counts.reshape(-1))
             total += np.stack([error, error**2])
     ratios, shifts = [], []
     for product, (first, second) in sums.items():
-        types = types_of(strategy, product)
-        predicted = variances(strategy, product, noise, types)
+        types = types_of(estimator, product)
+        predicted = variances(estimator, product, noise, types)
         predicted = predicted[np.ix_(*[one.labels for one in types])].reshape(-1) if types else predicted
         ratios.append(second / runs / predicted)
         shifts.append(first / runs / np.sqrt(predicted / runs))

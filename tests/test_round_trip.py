@@ -6,7 +6,7 @@ import pytest
 
 import hdmm
 from hdmm import baselines, operators
-from hdmm._plan.file import plan_bytes
+from hdmm.plans.file import plan_bytes
 
 SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(3), other=["a", "b"])
 ONE = hdmm.Schema(age=range(5))
@@ -79,9 +79,9 @@ def planned(workload, noise, **given):
 
 def check_same(found, plan, budget):
     assert plan_bytes(found) == plan_bytes(plan)
-    assert found.change == plan.change
+    assert found.mechanism.change == plan.mechanism.change
     assert found.candidates.equals(plan.candidates)
-    assert [block.weight for block in found.strategy.blocks] == [block.weight for block in plan.strategy.blocks]
+    assert [block.weight for block in found.mechanism.blocks] == [block.weight for block in plan.mechanism.blocks]
     assert found.errors(budget).equals(plan.errors(budget))
 
 
@@ -99,7 +99,7 @@ def test_plans_and_releases_are_loaded_as_they_were_saved(workload, operator, no
         if found is None:
             continue
         for name, unit in UNITS.items():
-            plan = replace(found, unit=unit)
+            plan = replace(found, mechanism=replace(found.mechanism, unit=unit))
             path = tmp_path / f"{aim} {name}.plan"
             plan.save(path)
             check_same(hdmm.Plan.load(path), plan, budget)
@@ -124,6 +124,6 @@ def test_a_resumed_search_finds_the_same_plan(workload, operator, aim, tmp_path)
     hdmm.select(workload, checkpoint=file, **given)
     resumed = hdmm.select(workload, checkpoint=file, **given)
     check_same(resumed, hdmm.select(workload, checkpoint=file, **given), BUDGETS["laplace"])
-    assert [block.weight for block in resumed.strategy.blocks] == [block.weight for block in plan.strategy.blocks]
-    assert resumed.change == plan.change
+    assert [block.weight for block in resumed.mechanism.blocks] == [block.weight for block in plan.mechanism.blocks]
+    assert resumed.mechanism.change == plan.mechanism.change
     assert resumed.errors(BUDGETS["laplace"]).equals(plan.errors(BUDGETS["laplace"]))

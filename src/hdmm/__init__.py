@@ -10,16 +10,23 @@ private noise, and get consistent answers with margins of error::
     release.table("by sex and age")
 """
 
-from hdmm import baselines, errors, operators
-from hdmm._plan import Plan
-from hdmm._release import Release
-from hdmm._select import Progress, select
+from typing import Any as _Any
+
+from hdmm import baselines, errors, estimators, operators
+from hdmm.accuracy.predict import Accuracy
 from hdmm.errors import HdmmError
+from hdmm.plans import Plan
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.ledger import Ledger
+from hdmm.privacy.ledger import AlreadyPublished, Amount, Entry, Leak, Ledger, Verified
 from hdmm.privacy.unit import Unit
-from hdmm.publish import Table, release
+from hdmm.progress import Progress
+from hdmm.releases import Release
+from hdmm.releases.publish import DatabaseTable, release
+from hdmm.releases.ratio import Ratio
+from hdmm.releases.statistics import Quantile
 from hdmm.schema import Bins, Boolean, Integers, Listed, Merged, Schema
+from hdmm.selection import select
+from hdmm.spec import Spec
 from hdmm.workload import (
     AllRange,
     Custom,
@@ -36,20 +43,25 @@ from hdmm.workload import (
     Workload,
     marginals,
 )
-from hdmm.workload.spec import Spec
 from hdmm.workload.targets import Target
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accuracy",
     "AllRange",
+    "AlreadyPublished",
+    "Amount",
     "Bins",
     "Boolean",
     "Budget",
     "Custom",
+    "DatabaseTable",
+    "Entry",
     "HdmmError",
     "Identity",
     "Integers",
+    "Leak",
     "Ledger",
     "Level",
     "Listed",
@@ -59,23 +71,39 @@ __all__ = [
     "Prefix",
     "Product",
     "Progress",
+    "Quantile",
     "Ranges",
+    "Ratio",
     "Release",
     "Schema",
     "Spec",
-    "Table",
     "Target",
     "Total",
     "Unit",
     "Values",
+    "Verified",
     "Where",
     "Width",
     "Workload",
     "__version__",
     "baselines",
     "errors",
+    "estimators",
     "marginals",
     "operators",
     "release",
     "select",
 ]
+
+for _name in __all__:  # tracebacks and help name what a user imports, not where it is written
+    if getattr(globals()[_name], "__module__", "").startswith("hdmm."):
+        globals()[_name].__module__ = "hdmm"
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "Table":
+        from warnings import warn
+
+        warn("hdmm.Table is called hdmm.DatabaseTable now; the old name goes away in 0.3", DeprecationWarning, 2)
+        return DatabaseTable
+    raise AttributeError(f"module 'hdmm' has no attribute {name!r}")

@@ -6,17 +6,10 @@ from math import prod, sqrt
 
 import numpy as np
 
+from hdmm.demand.subsets import subsets_of
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Gram
-from hdmm.matrix.factors import (
-    AllRangeGram,
-    Factor,
-    PrefixGram,
-    RowsGram,
-    SelectedGram,
-    WidthGram,
-    two_eigenvalues,
-)
+from hdmm.matrix.axis_gram import AllRangeGram, AxisGram, PrefixGram, RowsGram, SelectedGram, WidthGram, two_eigenvalues
 
 _EXPLICIT = 1 << 11
 """The most cells for which a union's singular values are computed from its dense Gram."""
@@ -32,7 +25,7 @@ def svd_bound(gram: Gram) -> float | None:
     """The SVD bound (Σ singular values)²/n, a lower bound on ‖A‖²·‖WA⁺‖²; None where it cannot be computed.
 
     It factorises over a single product (paper, SVD bound decomposition), has a closed form for unions of marginals
-    (paper, thm:margsvdb, with the multiplicities of MATH §2), and is explicit on small domains.
+    (paper, section 8, with the multiplicities of docs/math.md, section 12), and is explicit on small domains.
     """
     if not gram.terms:  # nobody is counted
         return 0.0
@@ -60,7 +53,7 @@ def _marginal_singular_sum(gram: Gram) -> float | None:
     acts as α where i ∈ a and as α + βn_i elsewhere.
     """
     try:
-        subsets = gram.subsets
+        subsets = subsets_of(gram)
     except TooLargeError:
         return None
     errors = []
@@ -72,7 +65,7 @@ def _marginal_singular_sum(gram: Gram) -> float | None:
     return float(np.sqrt(subsets.asked(errors)) @ np.array(multiplicities))
 
 
-def _singular_sum(factor: Factor) -> float | None:
+def _singular_sum(factor: AxisGram) -> float | None:
     """The sum of the singular values of the matrix behind a Gram."""
     n = factor.size
     even = two_eigenvalues(factor)

@@ -11,20 +11,21 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm import scratch
-from hdmm._release import Release
-from hdmm._select import Progress, select
-from hdmm.files import check_new
+from hdmm.files import scratch
+from hdmm.files.atomic import check_new
 from hdmm.privacy.budget import Budget
-from hdmm.publish import release
+from hdmm.progress import OnProgress
+from hdmm.releases import Release
+from hdmm.releases.publish import release
 from hdmm.schema import Bins, Schema
-from hdmm.texttable import text_table
+from hdmm.selection import select
+from hdmm.spec.spec import Spec
+from hdmm.text import text_table
 from hdmm.workload import Identity, Prefix, Ranges, Total, Where, Workload, marginals
-from hdmm.workload.spec import Spec
 
 PEOPLE = 100_000
 
-Bars: TypeAlias = Callable[[], AbstractContextManager[Callable[[str, float], None]]]
+Bars: TypeAlias = Callable[[], AbstractContextManager[OnProgress]]
 
 _SHOWN = "income of adults"
 _RACES = ("White", "Black", "Native", "Asian", "Pacific", "Other race", "Two or more")
@@ -76,7 +77,7 @@ def run(
     budget: Budget,
     keep: Path | None,
     tell: Callable[[str], None],
-    on_candidate: Callable[[Progress], None],
+    on_candidate: OnProgress,
     bars: Bars,
 ) -> None:
     """Go the whole way once: people, plan, predicted error, release, a table, and a comparison with the truth."""
@@ -94,7 +95,7 @@ def _run(
     budget: Budget,
     directory: Path,
     tell: Callable[[str], None],
-    on_candidate: Callable[[Progress], None],
+    on_candidate: OnProgress,
     bars: Bars,
 ) -> None:
     workload = demo_workload()

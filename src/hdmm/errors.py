@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
+from typing import TypeGuard
 
 _LONGEST = 2000
 """Characters of a message: a value that fills pages is cut out of its middle, so that the remedy stays."""
@@ -99,3 +100,14 @@ def closest(word: str, known: Iterable[str]) -> str | None:
         return None
     choices = [choice for choice in islice(known, _CHOICES) if len(choice) <= _WORD]
     return next(iter(get_close_matches(word, choices, n=1, cutoff=0.6)), None)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer, and not a truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_integer(name: str, value: object, low: int, *, example: int) -> None:
+    """Refuse an argument that is no integer from ``low`` on."""
+    if not is_integer(value) or value < low:
+        raise InputError(f"{name}={value!r}: expected an integer from {low}, for example {name}={example}")

@@ -8,13 +8,16 @@ answered too, but their errors do not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, Literal, final
 
 import numpy as np
 
+from hdmm.estimators.estimator import LinearEstimator, Noise, loss, types_of, worst_variance
 from hdmm.matrix import Array, Norm
-from hdmm.strategy import Noise, Strategy, loss, types_of, unit_noise, worst_variance
 from hdmm.workload import Encoded
+
+Aim = Literal["total", "max"]
+"""The word for what is to be small: the error of all answers together, or the largest one."""
 
 
 @final
@@ -29,22 +32,22 @@ class Objective:
         """The largest weighted standard error: a weight w makes an error count w times."""
         return Objective(tuple(1 / float(product.weight) ** 2 for product in workload.products))
 
-    def value(self, strategy: Strategy, workload: Encoded, norm: Norm) -> float:
+    def value(self, estimator: LinearEstimator[Any], workload: Encoded, norm: Norm) -> float:
         """What the objective is under a strategy, at unit noise."""
         if self.limits is None:
-            return loss(strategy, workload, norm)
-        return float(self.ratios(strategy, workload, unit_noise(strategy, norm)).max())
+            return loss(estimator, workload, norm)
+        return float(self.ratios(estimator, workload, estimator.strategy.unit_noise(norm)).max())
 
-    def ratios(self, strategy: Strategy, workload: Encoded, noise: Noise) -> Array:
+    def ratios(self, estimator: LinearEstimator[Any], workload: Encoded, noise: Noise) -> Array:
         """For every product the largest variance of an answer over the limit; 0 without a limit."""
         assert self.limits is not None
-        means = strategy.squared_errors(workload.products, noise)
+        means = estimator.squared_errors(workload.products, noise)
         ratios = np.zeros(len(workload.products))
         for number, (product, limit) in enumerate(zip(workload.products, self.limits, strict=True)):
             if limit is None:
                 continue
-            types = types_of(strategy, product)
+            types = types_of(estimator, product)
             alike = product.axes and all(len(one) == 1 for one in types)  # then the mean is the worst
-            worst = means[number] / product.queries if alike else worst_variance(strategy, product, noise)
+            worst = means[number] / product.queries if alike else worst_variance(estimator, product, noise)
             ratios[number] = worst / limit
         return ratios

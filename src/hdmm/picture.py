@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hdmm._plan import Plan
 from hdmm.errors import InputError, TooLargeError
-from hdmm.files import check_new
+from hdmm.files.atomic import check_new
 from hdmm.matrix import DENSE_LIMIT, Array, Identity, Matrix
+from hdmm.plans import Plan
 from hdmm.strategy import Block
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draw(plan: Plan, path: str | Path) -> None:
     check_new(path)
     import altair as alt
 
-    blocks = sorted(plan.strategy.blocks, key=lambda block: -block.weight)
+    blocks = sorted(plan.mechanism.blocks, key=lambda block: -block.weight)
     shown = [_row(plan, block) for block in blocks[:_BLOCKS] if block.axes]
     if not shown:
         raise InputError("the plan measures only the total of all records; there is nothing to draw")

@@ -5,7 +5,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
-from hdmm.texttable import text_table
+from hdmm.text import text_table
 from tests.attack.campaign import Tally, campaign
 from tests.attack.faults import FAULTS, plant_all
 from tests.attack.replay import UNITS

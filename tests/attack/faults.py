@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 
 from hdmm.errors import DataError
-from hdmm.texttable import text_table
+from hdmm.text import text_table
 from tests.attack.items import items, neighbours
 from tests.attack.names import name_cases
 from tests.attack.replay import Case, forget, violations
@@ -129,7 +129,7 @@ FAULTS = {
     ),
     "an open quote runs on": Fault("hdmm.data.csv:separators", _spread, "csv", "1 row", "an open quote in line (line)"),
     "a file is named after a count": Fault(
-        "hdmm.publish:Release.save", _logged, "csv", "1 row", "ordinary in sex (text)"
+        "hdmm.releases.publish:Release.save", _logged, "csv", "1 row", "ordinary in sex (text)"
     ),
 }
 

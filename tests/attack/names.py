@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 
-from hdmm.data import Table
+from hdmm.data import DatabaseTable
 from tests.attack.oracle import Record
 from tests.attack.records import base, ordinary
 from tests.attack.replay import UNITS, Case
@@ -127,7 +127,7 @@ def _write(source: Source) -> tuple[Write, str] | None:
 
 def _given(source: Source, path: str | list[str]) -> Any:
     if source.name in ("duckdb", "sqlite"):
-        return Table(path if isinstance(path, str) else path[0], "people")
+        return DatabaseTable(path if isinstance(path, str) else path[0], "people")
     return path
 
 
@@ -211,7 +211,7 @@ def _tables(source: Source) -> Iterator[Held]:
         path = folder / "people.duckdb"
         write_duckdb(records, {}, Place(folder), path, quoted("main.people"))
         write_duckdb(DECOY, {}, Place(folder), path, "people")
-        return Table(path, "main.people")
+        return DatabaseTable(path, "main.people")
 
     def schemas(name: str, records: Sequence[Record], folder: Path) -> Any:
         path = folder / "people.duckdb"
@@ -219,20 +219,20 @@ def _tables(source: Source) -> Iterator[Held]:
             connection.execute("CREATE SCHEMA other")
         write_duckdb(records, {}, Place(folder), path, "people" if name == "people" else "other.people")
         write_duckdb(DECOY, {}, Place(folder), path, "other.people" if name == "people" else "people")
-        return Table(path, name)
+        return DatabaseTable(path, name)
 
     def view(records: Sequence[Record], folder: Path) -> Any:
         path = folder / "people.duckdb"
         write_duckdb(records, {}, Place(folder), path, "people")
         with duckdb.connect(str(path)) as connection:
             connection.execute("CREATE VIEW people_view AS SELECT * FROM people")
-        return Table(path, "people_view")
+        return DatabaseTable(path, "people_view")
 
     def outside(records: Sequence[Record], folder: Path) -> Any:
         path = folder / "people.duckdb"
         write_duckdb(DECOY, {}, Place(folder), path, "people")
         write_csv(records, folder / "people.csv")
-        return Table(path, str(folder / "people.csv"))
+        return DatabaseTable(path, str(folder / "people.csv"))
 
     for name in TABLES:
         yield f"table {name!r}", partial(hold, name), False

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import hdmm
 from hdmm import Unit, baselines
 from hdmm.errors import HdmmError
-from hdmm.memory import allowed
+from hdmm.memory.limit import memory_allowed
 from hdmm.schema import Bins, Boolean, Integers, Listed, Schema
 from tests.attack.oracle import AGES, EDGES, LISTED, SIZES, Cell, Record, added_up, counted, fields
 from tests.attack.records import COLUMNS, MARK
@@ -146,7 +146,7 @@ def _count(case: Case, data: Any, folder: Path, seen: _Seen) -> None:
     source = hdmm.data.open_source(data)
     source.columns_check(schema, case.privacy.id)
     seen.charged = True
-    with allowed(case.memory):
+    with memory_allowed(case.memory):
         seen.counts += hdmm.data.count(source, schema, _tables(case), unit=case.privacy)
 
 

@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hdmm.data import Table
+from hdmm.data import DatabaseTable
 from tests.attack.oracle import Record
 from tests.attack.records import COLUMNS
 
@@ -210,7 +210,7 @@ def _as_text(record: Record, types: Types) -> Record:
 
 def _duckdb(records: Sequence[Record], types: Types, place: Place) -> Any:
     write_duckdb(records, types, place, place.path(".duckdb"), quoted(place.table))
-    return Table(place.path(".duckdb"), place.table)
+    return DatabaseTable(place.path(".duckdb"), place.table)
 
 
 def write_sqlite(records: Sequence[Record], types: Types, place: Place, path: Path, name: str) -> None:
@@ -231,7 +231,7 @@ def write_sqlite(records: Sequence[Record], types: Types, place: Place, path: Pa
 
 def _sqlite(records: Sequence[Record], types: Types, place: Place) -> Any:
     write_sqlite(records, types, place, place.path(".sqlite"), quoted(place.table))
-    return Table(place.path(".sqlite"), place.table)
+    return DatabaseTable(place.path(".sqlite"), place.table)
 
 
 _POSTGRES = {
@@ -263,7 +263,7 @@ def _postgres(address: str) -> Hold:
             with cursor.copy(f"COPY {name} FROM STDIN".encode()) as copy:
                 for record in records:
                     copy.write_row([record[column] for column in COLUMNS])
-        return Table(address, place.table)
+        return DatabaseTable(address, place.table)
 
     return hold
 

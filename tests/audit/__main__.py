@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from time import perf_counter
 
-from hdmm.texttable import text_table
+from hdmm.text import text_table
 from tests.audit.audits import AUDITS, verdicts
 
 COLUMNS = ("audit", "size", "result", "must be", "passes", "planted fault", "with it", "caught", "seconds")

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 import hdmm
+from hdmm.estimators.graphical import available
 from hdmm.measure import add_noise
-from hdmm.reconstruct.graphical import available
 from tests.audit.plans import CASES, SCHEMA, WORKLOAD, plan
 from tests.audit.published import column, release_of, truth
 from tests.audit.simulate import releases

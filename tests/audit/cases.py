@@ -4,7 +4,7 @@ from functools import cache
 
 import hdmm
 from hdmm import baselines, operators
-from hdmm.strategy import JointStrategy
+from hdmm.estimators.joint import JointLeastSquares
 from tests.audit.plans import CASES, plan
 from tests.audit.published import Case
 
@@ -21,7 +21,7 @@ def cases() -> list[Case]:
     for operator, noise in CASES:
         case = Case(plan(operator, noise), BUDGETS[noise])
         found.append(case)
-        if isinstance(case.plan.estimator, JointStrategy):
+        if isinstance(case.plan.mechanism.estimator, JointLeastSquares):
             found += [Case(case.plan, case.budget, "local"), Case(case.plan, case.budget, large=True)]
         if (type(operator), noise) in SOLVED:
             found.append(Case(case.plan, case.budget, large=True, exact=True))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from hdmm.measure import add_noise
-from hdmm.privacy.stream import random_bytes
+from hdmm.privacy.sampling.stream import random_bytes
 from tests.audit.verdict import Audit, Verdict
 
 Draw = Callable[[], bytes]

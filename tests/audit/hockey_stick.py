@@ -29,7 +29,7 @@ def run(noisy: Noisy, runs: int) -> Verdict:
         tables = worst_pair(chosen)
         a, b = (np.concatenate(exact(chosen, table)).astype(float) for table in tables)
         moved = a != b  # other answers have the same law under both
-        direction = ((b - a) / by_query(chosen, chosen.calibrate(BUDGET).scales) ** 2)[moved]
+        direction = ((b - a) / by_query(chosen, chosen.mechanism.calibrate(BUDGET).scales) ** 2)[moved]
         middle = (a + b)[moved] @ direction / 2
         # The logarithm of the likelihood ratio, the rounding of the noise left aside.
         at_a, at_b = (releases(chosen, BUDGET, table, runs, noisy)[:, moved] @ direction - middle for table in tables)

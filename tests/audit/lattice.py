@@ -23,7 +23,7 @@ def run(noisy: Noisy, releases: int) -> Verdict:
         for number in range(releases):
             operator, noise = CASES[number % len(CASES)]
             made = hdmm.release(plan(operator, noise), people, BUDGETS[noise], ledger=None)
-            for block, values in zip(made.plan.strategy.blocks, made.measurements, strict=True):
+            for block, values in zip(made.plan.mechanism.blocks, made.measurements, strict=True):
                 whole = values == np.rint(values.astype(float)) if block.wide else values.dtype.kind == "i"
                 off += values.size - int(np.sum(np.broadcast_to(whole, values.shape)))
     return Verdict("values off the lattice", off, "<=", 0)

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 from scipy.stats import norm
 
-from hdmm.privacy.noise import laplace_variance
-from hdmm.privacy.samplers import SCALE_LIMIT, discrete_laplace, rounded_gaussian
+from hdmm.privacy.sampling.samplers import discrete_laplace, rounded_gaussian
+from hdmm.privacy.scale import MAX_SCALE, laplace_variance
 from tests.audit.statistics import LEVEL, chi_square_chance, moment_deviations, normal_chance, together
 from tests.audit.verdict import Audit, Verdict
 
@@ -21,7 +21,7 @@ SCALES = [
     Fraction(10),
     Fraction(2001, 2),
     2**20 + Fraction(1, 3),
-    Fraction(SCALE_LIMIT),
+    Fraction(MAX_SCALE),
 ]
 DRAWS = 500_000
 SHORT = Fraction(98, 100)

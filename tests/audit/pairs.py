@@ -42,7 +42,7 @@ def worst_pair(plan: hdmm.Plan) -> tuple[np.ndarray, np.ndarray]:
 
 def _distance(plan: hdmm.Plan, before: np.ndarray, after: np.ndarray) -> float:
     p = 1 if plan.noise == "laplace" else 2
-    answers = zip(plan.strategy.blocks, exact(plan, before), exact(plan, after), strict=True)
+    answers = zip(plan.mechanism.blocks, exact(plan, before), exact(plan, after), strict=True)
     return sum(float(block.weight) ** p * float((abs(b - a) ** p).sum()) for block, a, b in answers)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 import hdmm
+from hdmm.estimators import joint
 from hdmm.measure import add_noise
-from hdmm.strategy import joint
 from tests.audit.simulate import counts, releases
 
 _AT_ONCE = 1 << 23
@@ -43,7 +43,7 @@ class Case:
     def tables(self, measured: np.ndarray, **wishes: object) -> dict[str, pa.Table]:
         """All tables of a release, from the measurements of all blocks side by side."""
         plan = _copy(self.plan) if self.large else self.plan
-        with patch.object(joint, "_WRITTEN", 0 if self.large else joint._WRITTEN):
+        with patch.object(joint, "_MAX_COORDINATES", 0 if self.large else joint._MAX_COORDINATES):
             release = release_of(plan, self.budget, measured)
             return dict(release.tables(estimator=self.estimator, exact=self.exact, **wishes))
 
@@ -97,7 +97,7 @@ def errors(case: Case, count: int, published: int = 3) -> dict[str, np.ndarray]:
 
 def release_of(plan: hdmm.Plan, budget: hdmm.Budget, measured: np.ndarray) -> hdmm.Release:
     """The release with these measurements of all blocks side by side."""
-    ends = np.cumsum([block.queries for block in plan.strategy.blocks])
+    ends = np.cumsum([block.queries for block in plan.mechanism.blocks])
     return hdmm.Release(plan, budget, tuple(np.split(measured, ends[:-1])))
 
 
@@ -137,7 +137,7 @@ def _check(case: Case, measured: np.ndarray, found: np.ndarray, true: Mapping[st
 def _estimator(plan: hdmm.Plan, budget: hdmm.Budget, estimator: Literal["global", "local"]) -> np.ndarray:
     """What one more in each measurement adds to all answers, side by side."""
     case = Case(plan, budget, estimator)
-    units = np.eye(sum(block.queries for block in plan.strategy.blocks), dtype=np.int64)
+    units = np.eye(sum(block.queries for block in plan.mechanism.blocks), dtype=np.int64)
     rows = [[column(table, "answer") for table in case.tables(unit).values()] for unit in units]
     return np.stack([np.concatenate(row) for row in rows])
 
@@ -145,4 +145,4 @@ def _estimator(plan: hdmm.Plan, budget: hdmm.Budget, estimator: Literal["global"
 @cache
 def _copy(plan: hdmm.Plan) -> hdmm.Plan:
     """The same plan, which has not yet looked at its size."""
-    return replace(plan)
+    return replace(plan, mechanism=replace(plan.mechanism))

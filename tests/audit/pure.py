@@ -30,7 +30,7 @@ def run(noisy: Noisy, runs: int) -> Verdict:
         chosen = plan(operator, "laplace", unit)
         tables = worst_pair(chosen)
         a, b = (np.concatenate(exact(chosen, table)) for table in tables)
-        scale = by_query(chosen, chosen.calibrate(BUDGET).scales)
+        scale = by_query(chosen, chosen.mechanism.calibrate(BUDGET).scales)
         moved = a != b  # other answers have the same law under both
         at_a, at_b = (
             (abs(values - a[moved]) - abs(values - b[moved])) @ (1 / scale[moved])

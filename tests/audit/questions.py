@@ -7,7 +7,7 @@ import pyarrow as pa
 
 import hdmm
 from tests.audit.verdict import Audit, Verdict
-from tests.test_answer import FAMILIES, SCHEMA, questions, released
+from tests.releases.test_answer import FAMILIES, SCHEMA, questions, released
 
 Answer = Callable[[hdmm.Release, hdmm.Workload], dict[str, pa.Table]]
 
@@ -19,7 +19,7 @@ def run(answer: Answer, count: int) -> Verdict:
         release = released(family)
         drawn = questions(4 * count, seed=len(family))
         pairs = zip(drawn.products, drawn.encoded.products, strict=True)
-        told = [product for product, code in pairs if release.plan.strategy.supports(code)][:count]
+        told = [product for product, code in pairs if release.plan.mechanism.local.supports(code)][:count]
         known = hdmm.Workload(SCHEMA, told)
         planned = hdmm.Release(replace(release.plan, workload=known), release.budget, release.measurements)
         found = answer(release, known)

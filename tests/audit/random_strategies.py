@@ -11,15 +11,9 @@ import numpy as np
 import hdmm
 from hdmm.matrix import AllRange, Complement, Dense, Identity, Matrix, Prefix, Spiked, Stack, Total, Width
 from hdmm.operators.base import Operator
-from hdmm.strategy import (
-    Block,
-    ExplicitStrategy,
-    KronStrategy,
-    MarginalStrategy,
-    ResidualStrategy,
-    Strategy,
-    UnionStrategy,
-)
+from hdmm.plans import Goal, Mechanism, Plan
+from hdmm.strategy import Block, Strategy
+from hdmm.strategy.strategy import Family as FamilyName
 
 Random = np.random.Generator
 Draw = Callable[[Random, tuple[int, ...]], Strategy]
@@ -64,7 +58,7 @@ class Family:
             with suppress(hdmm.errors.InputError):  # not every workload has such a strategy
                 return hdmm.select(workload, noise, unit=unit, operators=[operator], restarts=1, seed=number)
         assert self.draw is not None
-        return hdmm.Plan(workload, noise, unit, self.draw(random, sizes), "random", ())
+        return Plan(workload, Mechanism(self.draw(random, sizes), noise, unit), Goal(), "random")
 
 
 def _workload(random: Random, sizes: tuple[int, ...]) -> hdmm.Workload:
@@ -133,7 +127,7 @@ def _residual(random: Random, n: int) -> Matrix:
 def _kron(random: Random, sizes: tuple[int, ...]) -> Strategy:
     axes = _axes(random, len(sizes))
     factors = tuple(_queries(random, sizes[axis]) for axis in axes)
-    return KronStrategy(sizes, (Block(axes, factors, _weight(random)),))
+    return Strategy(sizes, (Block(axes, factors, _weight(random)),), "kron")
 
 
 def _union(random: Random, sizes: tuple[int, ...]) -> Strategy:
@@ -143,16 +137,16 @@ def _union(random: Random, sizes: tuple[int, ...]) -> Strategy:
         axes = _axes(random, len(sizes))
         own = tuple(shared[axis] if random.random() < 0.3 else _queries(random, sizes[axis]) for axis in axes)
         blocks.append(Block(axes, own, _weight(random)))
-    return UnionStrategy(sizes, tuple(blocks))
+    return Strategy(sizes, tuple(blocks), "union")
 
 
 def _explicit(random: Random, sizes: tuple[int, ...]) -> Strategy:
     cells, largest = prod(sizes), 2 ** int(random.choice([1, 3, 12]))
     queries = Dense(random.integers(-largest, largest + 1, (random.integers(1, 30), cells)))
-    return ExplicitStrategy(sizes, (Block(tuple(range(len(sizes))), (queries,), _weight(random)),))
+    return Strategy(sizes, (Block(tuple(range(len(sizes))), (queries,), _weight(random)),), "explicit")
 
 
-def _over(kind: type[Strategy], factor: Callable[[Random, int], Matrix]) -> Draw:
+def _over(family: FamilyName, factor: Callable[[Random, int], Matrix]) -> Draw:
     """Blocks on different sets of attributes that share one factor for each attribute."""
 
     def draw(random: Random, sizes: tuple[int, ...]) -> Strategy:
@@ -161,7 +155,7 @@ def _over(kind: type[Strategy], factor: Callable[[Random, int], Matrix]) -> Draw
             Block(axes, tuple(factors[axis] for axis in axes), _weight(random))
             for axes in _sets_of_axes(random, len(sizes))
         )
-        return kind(sizes, tuple(blocks))
+        return Strategy(sizes, tuple(blocks), family)
 
     return draw
 
@@ -175,10 +169,10 @@ FAMILIES = {
     "union": Family(_union, _both(hdmm.operators.Union())),
     "explicit": Family(_explicit, _both(hdmm.operators.Explicit())),
     "marginal": Family(
-        _over(MarginalStrategy, lambda random, n: Identity(n)),
+        _over("marginal", lambda random, n: Identity(n)),
         _both(hdmm.operators.Marginal(), hdmm.baselines.Marginals()),
     ),
-    "marginal over bases": Family(_over(MarginalStrategy, _base), _both(hdmm.operators.MarginalPlus())),
-    "residual": Family(_over(ResidualStrategy, _residual), {"gaussian": [hdmm.operators.Residual()]}),
+    "marginal over bases": Family(_over("marginal", _base), _both(hdmm.operators.MarginalPlus())),
+    "residual": Family(_over("residual", _residual), {"gaussian": [hdmm.operators.Residual()]}),
     "direct": Family(None, _both(hdmm.baselines.Plain())),
 }

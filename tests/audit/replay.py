@@ -78,11 +78,11 @@ class Replay:
 
 def replay(plan: hdmm.Plan, random: np.random.Generator) -> Replay:
     """Measure the neighbours of some random records, and take the differences."""
-    sizes, blocks = plan.workload.schema.sizes, plan.strategy.blocks
+    sizes, blocks = plan.workload.schema.sizes, plan.mechanism.blocks
     everyone = prod(sizes) <= ALL
     cells = list(product(*map(range, sizes))) if everyone else _rows(random.integers(0, sizes, (SOME, len(sizes))))
     others = tuple(_rows(random.integers(0, sizes, (3, len(sizes)))))
-    noise = plan.calibrate(BUDGETS[plan.noise])
+    noise = plan.mechanism.calibrate(BUDGETS[plan.noise])
     pairs = list(neighbours(plan.unit, cells, random))
     people = {person: place for place, person in enumerate(dict.fromkeys(chain.from_iterable(pairs)))}
     with mock.patch.object(measuring, "add_noise", lambda exact, kind, scale: exact):

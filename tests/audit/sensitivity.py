@@ -11,7 +11,7 @@ from hdmm.matrix import Norm
 from hdmm.measure import exact_answers
 from hdmm.privacy.calibrate import root_above
 from hdmm.strategy import Block
-from hdmm.strategy.block import Change
+from hdmm.strategy.sensitivity import Change
 from tests.audit.random_strategies import FAMILIES
 from tests.audit.replay import Replay, replay
 from tests.audit.verdict import Audit, Verdict
@@ -35,7 +35,7 @@ def wrong(found: Replay, declare: Declare = hdmm.Unit.change) -> bool:
         return True
     unit = found.plan.unit
     for p, worst in found.worst.items():
-        declared = declare(unit, found.plan.strategy.blocks, p)
+        declared = declare(unit, found.plan.mechanism.blocks, p)
         if worst > declared.power or (found.everyone and declared.exact and declared.power != (worst or unit.rows**p)):
             return True
     return False

@@ -22,7 +22,7 @@ def counts(sizes: tuple[int, ...]) -> np.ndarray:
 def exact(plan: hdmm.Plan, table: np.ndarray) -> list[np.ndarray]:
     """The exact answers of every block to a table of counts over all cells."""
     found = []
-    for block in plan.strategy.blocks:
+    for block in plan.mechanism.blocks:
         others = tuple(axis for axis in range(table.ndim) if axis not in block.axes)
         found.append(exact_answers(block, table.sum(axis=others).reshape(-1)))
     return found
@@ -30,7 +30,7 @@ def exact(plan: hdmm.Plan, table: np.ndarray) -> list[np.ndarray]:
 
 def releases(plan: hdmm.Plan, budget: hdmm.Budget, table: np.ndarray, count: int, noisy: Noisy) -> np.ndarray:
     """The noisy answers of all blocks side by side, one row for every release."""
-    noise = plan.calibrate(budget)
+    noise = plan.mechanism.calibrate(budget)
     parts = [
         noisy(np.tile(answers, count), noise.kind, scale).reshape(count, -1)
         for answers, scale in zip(exact(plan, table), noise.scales, strict=True)
@@ -40,5 +40,5 @@ def releases(plan: hdmm.Plan, budget: hdmm.Budget, table: np.ndarray, count: int
 
 def by_query(plan: hdmm.Plan, scales: Sequence[Fraction]) -> np.ndarray:
     """The scale of the noise on every query, side by side."""
-    pairs = zip(plan.strategy.blocks, scales, strict=True)
+    pairs = zip(plan.mechanism.blocks, scales, strict=True)
     return np.concatenate([np.full(block.queries, float(scale)) for block, scale in pairs])

@@ -167,7 +167,7 @@ def test_the_largest_error_is_an_objective(run, workplace: Path) -> None:
     done = run("plan", "spec.yaml", "--objective", "max", "--restarts", "1")
     assert done.code == 0
     assert "largest standard error at ε = 1" in done.out
-    assert hdmm.Plan.load(workplace / "spec.plan").aim == "max"
+    assert hdmm.Plan.load(workplace / "spec.plan").goal.aim == "max"
 
 
 def test_a_ledger_is_made_charged_shown_and_verified(run, planned: Path) -> None:

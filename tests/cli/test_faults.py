@@ -8,6 +8,7 @@ import pytest
 
 import hdmm
 from hdmm import cli, measure
+from hdmm.releases.estimates import Estimates
 from hdmm.schema import Listed
 from tests.cli.workplace import GOOD, HEADER, RELEASE, SECRETS, Done, everything
 
@@ -49,7 +50,7 @@ FAULTS = {
     "while records are read": (Listed, "encode"),
     "while records are counted": (measure, "count"),
     "while noise is added": (measure, "discrete_laplace"),
-    "while tables are made": (hdmm.Release, "rows"),
+    "while tables are made": (Estimates, "rows"),
     "anywhere": (cli.release, "publish"),
 }
 
@@ -111,7 +112,7 @@ def test_an_interrupt_after_the_charge_says_so(run, planned: Path, monkeypatch: 
     assert run("ledger", "create", "budget.db", "--epsilon", "1").code == 0
     charged = [*RELEASE[:3], "--ledger", "budget.db", "-o", "out", "--epsilon", "1"]
     with monkeypatch.context() as patch:
-        patch.setattr("hdmm.publish.check_new", interrupt)
+        patch.setattr("hdmm.releases.publish.check_new", interrupt)
         before = run(*charged)
     assert (before.code, "charged" in before.err) == (130, False)
     monkeypatch.setattr(measure, "discrete_laplace", interrupt)

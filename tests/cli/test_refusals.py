@@ -124,7 +124,7 @@ SPECS: dict[str, tuple[str, str]] = {
     "an unknown word": (SPEC.replace("prefix", "prefx"), "unknown word 'prefx'; did you mean 'prefix'?"),
     "a unit outside its section": (
         SPEC + "unit: {rows: 3}\n",
-        "'unit' belongs into the section privacy; write privacy",
+        "'unit' belongs in the section `privacy`; write privacy",
     ),
     "an unknown key": (SPEC.replace("product:", "produkt:"), "unknown key 'produkt'; did you mean 'product'?"),
     "an unknown value": (

@@ -72,8 +72,8 @@ def test_the_trace_of_the_gram_is_the_squared_frobenius_norm(matrix: Matrix):
 def test_a_gram_over_one_attribute_knows_its_diagonal_and_total(matrix: Matrix):
     gram = matrix.gram()
     entries = matrix.dense().astype(float)
-    np.testing.assert_allclose(gram.factor().diagonal(), (entries**2).sum(axis=0))
-    assert gram.factor().total() == pytest.approx((entries.sum(axis=1) ** 2).sum())
+    np.testing.assert_allclose(gram.axis_gram().diagonal(), (entries**2).sum(axis=0))
+    assert gram.axis_gram().total() == pytest.approx((entries.sum(axis=1) ** 2).sum())
 
 
 @every

@@ -1,10 +1,13 @@
-"""One example of every matrix and every strategy; each inherits all contract tests against its dense oracle."""
+"""One example of every matrix and every estimator; each inherits all contract tests against its dense oracle."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from hdmm import matrix, operators
+from hdmm.estimators.estimator import LinearEstimator
+from hdmm.estimators.least_squares import least_squares, local_least_squares
 from hdmm.matrix import (
     AllRange,
     Complement,
@@ -27,18 +30,8 @@ from hdmm.matrix import (
 from hdmm.matrix.fourier import Waves
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
-from hdmm.strategy import (
-    Block,
-    DirectStrategy,
-    ExplicitStrategy,
-    KronStrategy,
-    MarginalStrategy,
-    ResidualStrategy,
-    Strategy,
-    UnionStrategy,
-    joined,
-)
-from hdmm.strategy.block import added
+from hdmm.strategy import Block, Strategy
+from hdmm.strategy.sensitivity import added
 from hdmm.workload import AllRange as Ranges
 from hdmm.workload import Custom, Encoded, Where, Workload
 from hdmm.workload import Identity as Each
@@ -113,10 +106,10 @@ def _identity(*axes: int) -> tuple[Matrix, ...]:
     return tuple(matrix.Identity(SCHEMA.sizes[axis]) for axis in axes)
 
 
-def _residuals(*factors: Matrix) -> ResidualStrategy:
+def _residuals(*factors: Matrix) -> Strategy:
     subsets = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
     blocks = [Block(a, tuple(factors[axis] for axis in a), Fraction(3, 2 + len(a))) for a in subsets]
-    return ResidualStrategy(SCHEMA.sizes, tuple(blocks))
+    return Strategy(SCHEMA.sizes, tuple(blocks), "residual")
 
 
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
@@ -125,10 +118,10 @@ _BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
 _WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.name != "reals"])
 
 STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
-    "identity": (KronStrategy(SCHEMA.sizes, (Block((0, 1, 2), _identity(0, 1, 2)),)), WORKLOAD),
-    "kron": (KronStrategy(SCHEMA.sizes, (Block((0, 1, 2), (Identity(2), AllRange(3), Dense(_SQUARE))),)), WORKLOAD),
+    "identity": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), _identity(0, 1, 2)),), "kron"), WORKLOAD),
+    "kron": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Identity(2), AllRange(3), Dense(_SQUARE))),), "kron"), WORKLOAD),
     "marginals": (
-        MarginalStrategy(
+        Strategy(
             SCHEMA.sizes,
             (
                 Block((0, 1), _identity(0, 1)),
@@ -137,11 +130,12 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
                 Block((2,), _identity(2)),
                 Block((), ()),
             ),
+            "marginal",
         ),
         WORKLOAD,
     ),
     "marginals over bases": (
-        MarginalStrategy(
+        Strategy(
             SCHEMA.sizes,
             (
                 Block((0, 1), (Identity(2), _BASE)),
@@ -149,6 +143,7 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
                 Block((0, 2), (Identity(2), AllRange(4)), Fraction(1, 3)),
                 Block((), ()),
             ),
+            "marginal",
         ),
         WORKLOAD,
     ),
@@ -162,13 +157,14 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         WORKLOAD,
     ),
     "union": (
-        UnionStrategy(
+        Strategy(
             SCHEMA.sizes,
             (
                 Block((0, 1), (Identity(2), _BASE), Fraction(1, 2)),
                 Block((1, 2), (AllRange(3), Dense(_SQUARE))),
                 Block((0, 2), (Identity(2), AllRange(4)), Fraction(2)),
             ),
+            "union",
         ),
         WORKLOAD,
     ),
@@ -176,21 +172,25 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
     "optimised kron, Gaussian": (operators.Kron().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "optimised union": (operators.Union(groups=()).propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
     "optimised union, Gaussian": (operators.Union(groups=()).propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
-    "explicit": (ExplicitStrategy(SCHEMA.sizes, (Block((0, 1, 2), (Dense(_QUERIES),)),)), WORKLOAD),
+    "explicit": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Dense(_QUERIES),)),), "explicit"), WORKLOAD),
     "optimised explicit": (operators.Explicit().propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
     "optimised explicit, Gaussian": (operators.Explicit().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "direct": (
-        DirectStrategy(
+        Strategy(
             SCHEMA.sizes,
             tuple(Block(p.axes, tuple(p.factors.values()), p.weight, p.condition) for p in _WHOLE.encoded.products),
+            "direct",
         ),
         _WHOLE,
     ),
 }
 
 
-STRATEGIES |= {
-    f"{name}, all blocks": (joined(STRATEGIES[name][0]), STRATEGIES[name][1])
+ESTIMATORS: dict[str, tuple[LinearEstimator[Any], Workload]] = {
+    name: (local_least_squares(strategy), workload) for name, (strategy, workload) in STRATEGIES.items()
+}
+ESTIMATORS |= {
+    f"{name}, all blocks": (least_squares(STRATEGIES[name][0]), STRATEGIES[name][1])
     for name in ("union", "optimised union", "optimised union, Gaussian", "direct")
 }
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hdmm.data import Table
+from hdmm.data import DatabaseTable
 
 ENGINES = ["parquet", "arrow", "pandas", "polars", "duckdb", "ibis", "other ibis", "sqlite", "postgres", "spark"]
 
@@ -133,16 +133,16 @@ def _other(table: pa.Table) -> Any:
     return ibis.polars.connect({"records": pl.from_arrow(table)}).table("records")
 
 
-def _duckdb(table: pa.Table, folder: Path) -> Table:
+def _duckdb(table: pa.Table, folder: Path) -> DatabaseTable:
     path = folder / f"{uuid4().hex}.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.register("given", table)
         connection.execute("CREATE SCHEMA other")
         connection.execute("CREATE TABLE other.people AS SELECT * FROM given")
-    return Table(path, "other.people")
+    return DatabaseTable(path, "other.people")
 
 
-def _sqlite(table: pa.Table, folder: Path) -> Table:
+def _sqlite(table: pa.Table, folder: Path) -> DatabaseTable:
     names = ", ".join(f'"{name}"' for name in table.column_names)
     marks = ", ".join("?" * table.num_columns)
     rows = [
@@ -153,7 +153,7 @@ def _sqlite(table: pa.Table, folder: Path) -> Table:
         connection.execute(f"CREATE TABLE people ({names})")
         connection.executemany(f"INSERT INTO people VALUES ({marks})", rows)
     connection.close()
-    return Table(path, "people")
+    return DatabaseTable(path, "people")
 
 
 def _sql_types(table: pa.Table, names: dict[str, str]) -> list[str]:
@@ -164,7 +164,7 @@ def _sql_types(table: pa.Table, names: dict[str, str]) -> list[str]:
     ]
 
 
-def _postgres(table: pa.Table, address: str) -> Table:
+def _postgres(table: pa.Table, address: str) -> DatabaseTable:
     import psycopg
 
     names = {"string": "text", "int64": "bigint", "int16": "smallint", "bool": "boolean", "decimal128": "numeric"}
@@ -175,7 +175,7 @@ def _postgres(table: pa.Table, address: str) -> Table:
         cursor.execute(f"CREATE TABLE {name} ({columns})")
         marks = ", ".join(["%s"] * table.num_columns)
         cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", [list(row.values()) for row in table.to_pylist()])
-    return Table(address, name)
+    return DatabaseTable(address, name)
 
 
 def _spark(table: pa.Table, session: Any) -> Any:

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hdmm.data import Source, Table, count, engine, open_source
+from hdmm.data import DatabaseTable, Source, count, engine, open_source
 from hdmm.data.engine import engine_of
 from hdmm.errors import DataError
-from hdmm.memory import allowed
+from hdmm.memory.limit import memory_allowed
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Integers, Listed, Schema
 
@@ -93,14 +93,14 @@ def test_a_database_is_the_file_of_that_name(tmp_path: Path, name: str, kind: st
     connection.close()
     plain.rename(tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    assert counted(Table(name, "people")) == [[0, 1]]
+    assert counted(DatabaseTable(name, "people")) == [[0, 1]]
 
 
 def test_a_name_that_means_two_tables_is_refused(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "a.db")) as connection:
         connection.execute('CREATE SCHEMA s; CREATE TABLE s.people (sex TEXT); CREATE TABLE "s.people" (sex TEXT)')
     with pytest.raises(DataError, match="rename one of them"):
-        counted(Table(tmp_path / "a.db", "s.people"))
+        counted(DatabaseTable(tmp_path / "a.db", "s.people"))
 
 
 def test_a_name_that_is_no_table_is_not_a_file_or_a_variable_either(tmp_path: Path, monkeypatch: Any) -> None:
@@ -108,7 +108,7 @@ def test_a_name_that_is_no_table_is_not_a_file_or_a_variable_either(tmp_path: Pa
     pq.write_table(pa.table({"sex": ["F"]}), "people.parquet")
     duckdb.connect("a.db").close()
     with pytest.raises(DataError, match="there is no table"):
-        counted(Table("a.db", "people.parquet"))
+        counted(DatabaseTable("a.db", "people.parquet"))
 
 
 LONG = 70_000_000
@@ -123,14 +123,14 @@ def in_duckdb(values: list[str], path: Path) -> Any:
     with duckdb.connect(str(path / "a.db")) as connection:
         connection.register("given", pa.table({"sex": values}))
         connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    return Table(path / "a.db", "people")
+    return DatabaseTable(path / "a.db", "people")
 
 
 def in_sqlite(values: list[str], path: Path) -> Any:
     with sqlite3.connect(path / "a.db") as connection:
         connection.execute("CREATE TABLE people (sex TEXT)")
         connection.executemany("INSERT INTO people VALUES (?)", [(value,) for value in values])
-    return Table(path / "a.db", "people")
+    return DatabaseTable(path / "a.db", "people")
 
 
 def in_pandas(values: list[str], path: Path) -> Any:
@@ -150,7 +150,7 @@ HOLDERS = [in_csv, in_parquet, in_duckdb, in_sqlite, in_pandas, lambda values, p
 @pytest.mark.parametrize("hold", HOLDERS)
 def test_a_text_as_long_as_a_film_is_a_record_outside_the_schema(tmp_path: Path, hold: Callable[..., Any]) -> None:
     data = hold(["F", "x" * LONG, "M"], tmp_path)
-    with allowed("1GB"):
+    with memory_allowed("1GB"):
         assert counted(data) == [[1, 1]]
 
 
@@ -160,7 +160,7 @@ def test_many_long_texts_are_records_outside_the_schema(
 ) -> None:
     monkeypatch.setattr(engine, "_MOST", 48 << 20)  # of which a part of a table fills twice as much
     data = hold(["F", *["x" * (8 << 20)] * 12, "M"], tmp_path)
-    with allowed("64MB"):
+    with memory_allowed("64MB"):
         assert counted(data) == [[1, 1]]
 
 
@@ -221,7 +221,7 @@ def test_a_person_with_very_many_records_and_a_long_name_counts_as_the_unit_says
         pyarrow.csv.write_csv(table, tmp_path / "a.csv")
     else:
         pq.write_table(table, tmp_path / "a.parquet")
-    with allowed("1GB"):
+    with memory_allowed("1GB"):
         (counts,) = counted(tmp_path / f"a.{source}", unit=Unit(3, id="who"))
     assert sum(counts) == 4
 
@@ -296,7 +296,7 @@ def test_duckdb_may_hold_texts_that_are_not_utf8(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "a.db")) as connection:
         connection.register("given", given)
         connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    table = Table(tmp_path / "a.db", "people")
+    table = DatabaseTable(tmp_path / "a.db", "people")
     everything = Schema(sex=Listed(["F", "M"], other=True, missing=True))
     assert counted(table) == [[1, 1]]
     assert counted(table, everything) == [[1, 1, 2, 1]]

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hdmm.data import CsvFiles, Table, count, open_source
-from hdmm.data.cover import cover
+from hdmm.data import CsvFiles, DatabaseTable, count, open_source
+from hdmm.data.grouping import cover
 from hdmm.errors import DataError, FaultError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Schema
@@ -191,22 +191,22 @@ def test_a_database_needs_the_name_of_a_table_that_is_there(tmp_path: Path, kind
     connection.execute("CREATE VIEW women AS SELECT * FROM people WHERE sex = 'F'")
     connection.commit()
     connection.close()
-    with pytest.raises(DataError, match=r"people\.db: is a database; say which table of it"):
+    with pytest.raises(DataError, match=r"people\.db: is a database; name its table"):
         open_source(path)
     with pytest.raises(DataError, match="there is no table 'persons'"):
-        counted(Table(path, "persons"))
-    assert counted(Table(str(path), "people"))[0] == [1, 0]
-    assert counted(Table(path, "women"))[0] == [1, 0]
+        counted(DatabaseTable(path, "persons"))
+    assert counted(DatabaseTable(str(path), "people"))[0] == [1, 0]
+    assert counted(DatabaseTable(path, "women"))[0] == [1, 0]
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"sex\n")
     with pytest.raises(DataError, match=r"a\.csv: is no file of DuckDB or SQLite"):
-        Table(tmp_path / "a.csv", "people")
+        DatabaseTable(tmp_path / "a.csv", "people")
     with pytest.raises(DataError, match=r"b\.duckdb: there is no such file"):
-        Table(tmp_path / "b.duckdb", "people")
+        DatabaseTable(tmp_path / "b.duckdb", "people")
     with pytest.raises(DataError, match=r"mysql://…: expected postgresql://…"):
-        Table("mysql://user:secret@host/db", "people")
+        DatabaseTable("mysql://user:secret@host/db", "people")
 
 
 def test_a_password_is_in_no_message() -> None:
@@ -215,7 +215,7 @@ def test_a_password_is_in_no_message() -> None:
         open_source(address)
     assert "Zx9Qk" not in str(caught.value)
     pytest.importorskip("psycopg", reason="needs the extra hdmm[postgres]")
-    table = Table(address, "people")
+    table = DatabaseTable(address, "people")
     with pytest.raises(DataError, match=r"table 'people': cannot be read \(\w+\)") as caught:
         table.columns_check(SCHEMA)
     assert "Zx9Qk" not in str(caught.value) + repr(table)
@@ -228,7 +228,7 @@ def test_a_collation_changes_nothing(tmp_path: Path) -> None:
         rows = [("a", "F", "1", "1e1"), ("A", "F", "1", "1E1"), ("á", "f", "1", "1e1"), ("b", "É", "1", "10")]
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", [*rows, ("c", "e", "1", "10"), rows[0]])
     schema = Schema(sex=["F", "e"], age=range(5), share=Bins([0, 100]))
-    source = Table(tmp_path / "a.duckdb", "people")
+    source = DatabaseTable(tmp_path / "a.duckdb", "people")
     assert count(source, schema, [("sex",)])[0].tolist() == [3, 1]
     assert count(source, schema, [("sex",)], unit=Unit(1, id="who"))[0].tolist() == [2, 1]
 
@@ -243,7 +243,7 @@ def test_integers_of_any_width_are_read_by_value(tmp_path: Path, type: str) -> N
             connection.execute("INSERT INTO people VALUES (?, ?, ?, ?)", values)
     schema = Schema(age=Integers(-3, 4), listed=["-1", "7"], bin=Bins([-1, "1.5", 3]), flag=[False, True])
     tables = [(), ("age",), ("listed",), ("bin", "flag")]
-    counts = [table.tolist() for table in count(Table(tmp_path / "a.duckdb", "people"), schema, tables)]
+    counts = [table.tolist() for table in count(DatabaseTable(tmp_path / "a.duckdb", "people"), schema, tables)]
     assert counts == [[2], [0, 0, 0, 0, 1, 0, 0, 1], [0, 2], [0, 1, 1, 0]]
 
 
@@ -255,7 +255,7 @@ def test_decimals_of_any_length_are_compared_exactly(postgres: str) -> None:
         longer = ["0.09999999999999999999999999999999", "0.20000000000000000000000001", "1e50"]
         for text in ["0.1", "0.2", "NaN", "Infinity", *longer]:
             connection.execute("INSERT INTO amounts VALUES (%s::numeric)", [text])
-    source = Table(postgres, "amounts")
+    source = DatabaseTable(postgres, "amounts")
     assert count(source, Schema(x=Bins([0, "0.1", "0.2"], closed=True)), [("x",)])[0].tolist() == [1, 2]
     with pytest.raises(DataError, match="column 'x' holds decimal, which cannot be read exactly as Integers"):
         source.columns_check(Schema(x=range(5)))
@@ -269,7 +269,7 @@ def test_sqlite_reads_each_value_by_its_own_type(tmp_path: Path) -> None:
         connection.execute("INSERT INTO people VALUES (CAST(x'ff' AS TEXT), 1, 1)")
     connection.close()
     schema = Schema(sex=["F", "M"], age=range(5), income=Bins(["0.1", 1], closed=True))
-    assert counted(Table(tmp_path / "a.sqlite", "people"), schema)[1] == [0, 3, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert counted(DatabaseTable(tmp_path / "a.sqlite", "people"), schema)[1] == [0, 3, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 def test_sqlite_refuses_real_columns_where_they_are_no_bins(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_sqlite_refuses_real_columns_where_they_are_no_bins(tmp_path: Path) -> N
         connection.execute("CREATE TABLE people (sex TEXT, age DOUBLE PRECISION)")
     connection.close()
     with pytest.raises(DataError, match="column 'age' holds DOUBLE PRECISION, which can be read as bins only; cast it"):
-        counted(Table(tmp_path / "a.sqlite", "people"))
+        counted(DatabaseTable(tmp_path / "a.sqlite", "people"))
 
 
 def test_an_ibis_table_of_sqlite_is_refused_with_the_remedy(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_an_ibis_table_of_sqlite_is_refused_with_the_remedy(tmp_path: Path) -> N
         connection.execute("CREATE TABLE people (sex TEXT, age INTEGER)")
     connection.close()
     backend = ibis.sqlite.connect(tmp_path / "a.sqlite")
-    with pytest.raises(DataError, match=r"give hdmm\.Table\(path, name\) instead"):
+    with pytest.raises(DataError, match=r"give hdmm\.DatabaseTable\(path, name\) instead"):
         counted(backend.table("people"))
     backend.disconnect()
 

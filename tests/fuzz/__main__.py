@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hdmm.texttable import text_table
+from hdmm.text import text_table
 from tests.fuzz.campaign import Tally, campaign, scripts
 from tests.fuzz.cases import OPERATORS
 from tests.fuzz.checks import CHECKS

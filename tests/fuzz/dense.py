@@ -101,7 +101,7 @@ def _table(block: Any, sizes: Sequence[int]) -> Any:
 def _mask(condition: Any, sizes: Sequence[int]) -> Any:
     """Where a condition across attributes holds: its terms added up."""
     held = np.zeros(sizes)
-    for term in condition.terms:
+    for term in condition.boxes:
         box = np.full(sizes, float(term.coefficient))
         for axis, mask in term.masks.items():
             box = box * np.asarray(mask, float).reshape([-1 if place == axis else 1 for place in range(len(sizes))])

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from hdmm.texttable import text_table
+from hdmm.text import text_table
 from tests.fuzz.campaign import Task, run_task
 
 _CASES = 60
@@ -91,7 +91,7 @@ def _understated(original: Any, self: Any, blocks: Any, p: int) -> Any:
 
 
 def _added(original: Any, blocks: Any, p: Any) -> Any:
-    from hdmm.strategy.block import added
+    from hdmm.strategy.sensitivity import added
 
     return added(blocks, p)
 
@@ -111,15 +111,15 @@ def _strict(original: Any, domain: Any, operator: str, literal: str) -> Any:
 
 
 FAULTS = {
-    "standard errors 2% too large": Fault("hdmm._plan.plan:accuracy", _larger_errors),
-    "predicted RMSE 2% too small": Fault("hdmm._plan.plan:rmse", _smaller),
+    "standard errors 2% too large": Fault("hdmm.plans.plan:accuracy", _larger_errors),
+    "predicted RMSE 2% too small": Fault("hdmm.plans.plan:rmse", _smaller),
     "~ leaves out other and missing": Fault("hdmm.workload.predicates:Not.matrix", _forgetful),
     "prefixes shifted by one": Fault("hdmm.workload.predicates:Prefix.matrix", _shifted),
     "<= read as <": Fault("hdmm.workload.clauses:_compare", _strict),
     "sensitivity 2% too small": Fault("hdmm.privacy.unit:Unit.change", _understated),
     "replacing counted as adding": Fault("hdmm.privacy.unit:replaced", _added, "gaussian"),
-    "bound 5% too high": Fault("hdmm._plan.plan:Plan.bound", _higher, "gaussian", "Residual"),
-    "weights lost in files": Fault("hdmm.workload.spec:product_data", _weightless),
+    "bound 5% too high": Fault("hdmm.plans.plan:Plan.bound", _higher, "gaussian", "Residual"),
+    "weights lost in files": Fault("hdmm.spec.spec:product_data", _weightless),
     "lines of CSV counted twice": Fault("hdmm.data.csv:_Layout.decode", _doubled),
 }
 

@@ -51,7 +51,7 @@ class Run:
 
     @cached_property
     def dense(self) -> Dense:
-        return Dense(self.plan.strategy.blocks, self.sizes)
+        return Dense(self.plan.mechanism.blocks, self.sizes)
 
     @cached_property
     def vector(self) -> list[int]:
@@ -77,5 +77,7 @@ class Run:
 
     def stderrs(self, product: Product, budget: Any) -> list[float] | None:
         """The standard errors that the best linear answers have; None where the oracle cannot tell."""
-        found = self.dense.variances(queries(product, self.case.schema), self.plan.calibrate(budget).variances)
+        found = self.dense.variances(
+            queries(product, self.case.schema), self.plan.mechanism.calibrate(budget).variances
+        )
         return None if found is None else [sqrt(max(variance, 0.0)) for variance in found]

@@ -22,7 +22,7 @@ def told(run: Run) -> None:
             for function in (dense._mask, dense._table):
                 session.run(inspect.getsource(function))
             session.run(
-                f"A = np.concatenate([_table(block, {run.sizes!r}) for block in plan.strategy.blocks])",
+                f"A = np.concatenate([_table(block, {run.sizes!r}) for block in plan.mechanism.blocks])",
                 f"w = np.array({[float(entry) for entry in missed[0]]!r})",
                 "left = w - np.linalg.lstsq(A.T, w, rcond=None)[0] @ A",
             )
@@ -42,7 +42,7 @@ def errors(run: Run) -> None:
         "bound of a product above its error",
         "errors",
     )
-    bounded = session["plan"].estimator.bounded
+    bounded = session["plan"].mechanism.estimator.bounded
     total, count = 0.0, 0
     for place, product in enumerate(run.products):
         stderrs = run.stderrs(product, session["budget"])
@@ -110,9 +110,9 @@ def sensitivity(run: Run) -> None:
     session.run("import numpy as np", "from math import *", "from typing import Any, Sequence")
     for function in (dense._mask, dense._table, dense.laplace_variance, privacy.change, privacy.enough):
         session.run(inspect.getsource(function))
-    session.run(f"tables = [_table(block, {run.sizes!r}) for block in plan.strategy.blocks]")
+    session.run(f"tables = [_table(block, {run.sizes!r}) for block in plan.mechanism.blocks]")
     for budget in BUDGETS[case.noise]:
-        session.run(f"budget = {budget}", "noise = plan.calibrate(budget)")
+        session.run(f"budget = {budget}", "noise = plan.mechanism.calibrate(budget)")
         session.run(f"needed = change(tables, noise, {case.rows}, {case.replaced})")
         session.expect("enough(needed, budget)", "too little noise", "(needed, budget)")
         if case.noise == "laplace":

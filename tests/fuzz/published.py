@@ -62,7 +62,7 @@ def _usual(run: Run) -> tuple[str, ...]:
 
 def _stderrs(run: Run, session: Session, product: Product, table: str, kind: str) -> None:
     stderrs = run.stderrs(product, session["usual"].budget)
-    if stderrs is not None and not run.plan.estimator.bounded:
+    if stderrs is not None and not run.plan.mechanism.estimator.bounded:
         tolerances = [1e-6 * stderr + 1e-9 * max(stderrs) for stderr in stderrs]
         found = f"{table}['stderr'].to_pylist()"
         session.expect(f"near({found}, {stderrs!r}, {tolerances!r})", kind, f"({found}, {stderrs!r})")
@@ -130,7 +130,7 @@ def answers(run: Run) -> None:
             try:
                 own.run(f"found = release.answer({one})[{product.name!r}]", refusals=(hdmm.errors.WorkloadError,))
             except hdmm.errors.WorkloadError as error:
-                if run.plan.estimator.bounded:
+                if run.plan.mechanism.estimator.bounded:
                     continue
                 raise own.finding("refused, but told", str(error)) from None
             own.run(

@@ -98,7 +98,7 @@ def source_code(kind: str, schema: Schema, people: bool, path: str = "data") -> 
                 "[[r[c] or None for c in columns] for r in records])",
                 "base.commit()",
                 "base.close()",
-                f"source = hdmm.Table(str(folder / '{path}.sqlite'), 't')",
+                f"source = hdmm.DatabaseTable(str(folder / '{path}.sqlite'), 't')",
             ]
     lines = [
         "import pyarrow",
@@ -131,7 +131,7 @@ def source_code(kind: str, schema: Schema, people: bool, path: str = "data") -> 
                 "base.register('given', source)",
                 "base.execute('CREATE TABLE t AS SELECT * FROM given')",
                 "base.close()",
-                f"source = hdmm.Table(str(folder / '{path}.duckdb'), 't')",
+                f"source = hdmm.DatabaseTable(str(folder / '{path}.duckdb'), 't')",
             ]
     return lines
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdmm.matrix import AllRange, Dense, Identity, Kron, Prefix, Total, kronecker, threads
-from hdmm.matrix.exact import INTEGER, LOW, exact_apply, reach_of, slab_size
+from hdmm import parallel as threads
+from hdmm.matrix import AllRange, Dense, Identity, Kron, Prefix, Total, kronecker
+from hdmm.matrix.exact import INTEGER_BITS, LOW_BITS, Exact, exact_map, reach_of, slab_size
 
 KINDS = st.sampled_from(["identity", "total", "small", "large", "prefix"])
 CAP = 2**40
@@ -18,10 +19,6 @@ def make(kind, rows, columns, rng):
     if kind == "large":
         return Dense(rng.integers(-(2**16), 2**16, (rows, columns)))
     return {"identity": Identity, "total": Total, "prefix": Prefix}[kind](columns)
-
-
-def joined(high, low):
-    return low if high is None else high.astype(object) * 2**LOW + low
 
 
 @given(
@@ -43,11 +40,11 @@ def test_any_factors_in_any_pieces(shapes, bits, piece, few, overwrite, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kronecker, "PIECE", piece)
         patch.setattr(threads, "FEW", few)
-        found = exact_apply(matrix, reach, counts.copy(), joined, np.dtype(object), overwrite=overwrite)
+        found = exact_map(Exact.whole, matrix, reach, counts.copy(), np.dtype(object), overwrite=overwrite)
         assert found.tolist() == expected.tolist()
-        if reach * int(counts.max()) <= 2**INTEGER:
+        if reach * int(counts.max()) <= 2**INTEGER_BITS:
             used = counts.copy()
-            found = exact_apply(matrix, reach, used, joined, np.dtype(np.int64), overwrite=overwrite)
+            found = exact_map(Exact.whole, matrix, reach, used, np.dtype(np.int64), overwrite=overwrite)
             assert found.tolist() == expected.tolist()
             assert overwrite or (used == counts).all()
 
@@ -60,10 +57,10 @@ def test_in_place_of_the_counts_where_nothing_grows(rows, top):
     counts = np.random.default_rng(1).integers(0, top + 1, 64)
     kept = counts.copy()
 
-    def rounded(high, low):
-        return low if high is None else high * 2.0**LOW + low
+    def rounded(exact):
+        return exact.low if exact.high is None else exact.high * 2.0**LOW_BITS + exact.low
 
-    found = exact_apply(matrix, reach_of(factor) ** 3, counts, rounded, np.dtype(float), overwrite=True)
+    found = exact_map(rounded, matrix, reach_of(factor) ** 3, counts, np.dtype(float), overwrite=True)
     expected = (matrix.dense().astype(object) @ kept.astype(object)).astype(float)
     assert found.tolist() == expected.tolist()
     assert np.shares_memory(found, counts) == (rows <= 4)
@@ -73,7 +70,7 @@ def test_functions_with_answers_beyond_64_bits():
     matrix = Kron([AllRange(5), Dense(np.full((1, 4), 2**16)), AllRange(3)])
     counts = np.full(60, CAP)
     reach = 5 * 3 * 2**18
-    found = exact_apply(matrix, reach * 2**20, counts, joined, np.dtype(object))
+    found = exact_map(Exact.whole, matrix, reach * 2**20, counts, np.dtype(object))
     assert found.tolist() == (matrix.dense().astype(object) @ counts.astype(object)).tolist()
 
 
@@ -89,9 +86,8 @@ def test_progress_rises_to_one(monkeypatch):
     monkeypatch.setattr(kronecker, "PIECE", 8)
     told = []
     factor = Dense(np.random.default_rng(0).integers(-(2**12), 2**12, (4, 4)))
-    exact_apply(
-        Kron([factor] * 4), reach_of(factor) ** 4, np.full(256, 9), joined, np.dtype(object), on_progress=told.append
-    )
+    matrix, counts = Kron([factor] * 4), np.full(256, 9)
+    exact_map(Exact.whole, matrix, reach_of(factor) ** 4, counts, np.dtype(object), on_progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 1
     assert len(told) > 4

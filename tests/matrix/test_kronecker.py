@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdmm.matrix import Dense, Identity, Kron, Prefix, Total, kronecker, threads
+from hdmm import parallel as threads
+from hdmm.matrix import Dense, Identity, Kron, Prefix, Total, kronecker
 from hdmm.matrix.intervals import running_sums
 
 SHAPES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hdmm import baselines, marginals
-from hdmm.operators.base import loss
+from hdmm.estimators.least_squares import strategy_loss as loss
 from hdmm.schema import Schema
 from hdmm.workload import AllRange, Identity, Prefix, Where, Workload
 

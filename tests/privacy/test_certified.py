@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import certified_sigma, gaussian_sigma, leaks_at_most, root_above, rounded_variance
-from hdmm.privacy.samplers import rounded_gaussian
+from hdmm.privacy.sampling.samplers import rounded_gaussian
 
 BUDGETS = [("1", "1e-6"), ("0.01", "1e-9"), ("8", "1e-5"), ("500", "1e-90"), ("0.000001", "0.5"), ("1e-20", "1e-6")]
 

@@ -247,7 +247,7 @@ def test_tables_have_the_names_places_and_rows_of_the_user():
     )
     assert len(workload.encoded.compact.products) < len(workload.products)
     plan = hdmm.select(workload, operators=[hdmm.baselines.Plain()])
-    measured = tuple(np.arange(block.queries) + 100 * place for place, block in enumerate(plan.strategy.blocks))
+    measured = tuple(np.arange(block.queries) + 100 * place for place, block in enumerate(plan.mechanism.blocks))
     release = hdmm.Release(plan, hdmm.Budget(epsilon="1"), measured)
     assert [name for name, _ in release.tables()] == ["second half", "total", "first half", "either"]
     assert release.table("first half")["a"].to_pylist() == ["a < 2"] * 2

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import hdmm
-from hdmm import memory
 from hdmm.errors import TooLargeError, WorkloadError
+from hdmm.plans import footprint as memory
 from hdmm.schema import Bins, Boolean, Integers, Listed, Merged, Schema
 from hdmm.workload import Custom, Identity, Level, Permuted, Predicates, Prefix, Total, Values, Where, Workload
 
@@ -37,7 +37,7 @@ def test_a_list_of_thousands_is_one_mask():
     schema = Schema(code=range(3000), sex=["F", "M"])
     where = f"code IN ({', '.join(str(code) for code in range(0, 3000, 2))}) OR sex = 'F'"
     (found,) = Workload(schema).add("q", where=where).encoded.products
-    assert len(found.condition.terms) == 2
+    assert len(found.condition.boxes) == 2
     held = found.condition.dense(schema.sizes).reshape(schema.sizes)
     np.testing.assert_array_equal(held[:, 1], np.arange(3000) % 2 == 0)
     assert held[:, 0].all()
@@ -234,7 +234,7 @@ def test_a_condition_of_too_many_combinations_is_refused_at_once():
 def test_a_disjunction_of_many_attributes_is_two_terms():
     where = " OR ".join(f"x{place} = 1" for place in range(20))
     (found,) = Workload(WIDE).add("q", where=where).encoded.products
-    assert len(found.condition.terms) == 2
+    assert len(found.condition.boxes) == 2
 
 
 LARGE = Schema({f"x{place}": range(10) for place in range(20)})
@@ -339,7 +339,7 @@ def test_a_plan_with_conditions_survives_saving_and_loading(operator, tmp_path):
     assert again.workload == plan.workload
     budget = hdmm.Budget(epsilon="1")
     assert again.errors(budget).equals(plan.errors(budget))
-    measured = tuple(np.arange(block.queries) % 17 for block in plan.strategy.blocks)
+    measured = tuple(np.arange(block.queries) % 17 for block in plan.mechanism.blocks)
     for (name, table), (also, expected) in zip(
         hdmm.Release(again, budget, measured).tables(), hdmm.Release(plan, budget, measured).tables(), strict=True
     ):

@@ -45,8 +45,7 @@ def is_cell(wanted: Cell) -> Test:
 
 
 def entries(predicates: Predicates, domain: Domain) -> list[list[int]]:
-    found: list[list[int]] = predicates.matrix("x", domain).dense().tolist()
-    return found
+    return predicates.matrix("x", domain).dense().tolist()
 
 
 def cells_of(declared: int, extra: dict[str, bool]) -> list[Cell]:

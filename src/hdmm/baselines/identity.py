@@ -8,8 +8,8 @@ from typing import final
 from hdmm import matrix
 from hdmm.matrix import Norm
 from hdmm.operators.base import Operator, Proposal
-from hdmm.operators.descent import DEFAULT, Effort
-from hdmm.strategy import Block, KronStrategy
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded
 
 
@@ -20,4 +20,4 @@ class Identity(Operator):
 
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal:
         factors = tuple(matrix.Identity(workload.sizes[axis]) for axis in workload.axes)
-        return Proposal(KronStrategy(workload.sizes, (Block(workload.axes, factors),)))
+        return Proposal(Strategy(workload.sizes, (Block(workload.axes, factors),), "kron"))

@@ -7,8 +7,8 @@ from typing import final
 
 from hdmm.matrix import Identity, Norm
 from hdmm.operators.base import Aside, Operator, Proposal
-from hdmm.operators.descent import DEFAULT, Effort
-from hdmm.strategy import Block, MarginalStrategy
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded
 
 _WIDEST = 10
@@ -29,4 +29,4 @@ class Marginals(Operator):
         if widest > _WIDEST:
             return Aside(f"a product has {widest} attributes; at most {_WIDEST} have few enough residuals")
         blocks = (Block(axes, tuple(Identity(workload.sizes[axis]) for axis in axes)) for axes in sets)
-        return Proposal(MarginalStrategy(workload.sizes, tuple(blocks)))
+        return Proposal(Strategy(workload.sizes, tuple(blocks), "marginal"))

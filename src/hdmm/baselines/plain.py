@@ -7,8 +7,8 @@ from typing import final
 
 from hdmm.matrix import Norm
 from hdmm.operators.base import Operator, Proposal
-from hdmm.operators.descent import DEFAULT, Effort
-from hdmm.strategy import Block, DirectStrategy
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded
 
 
@@ -20,4 +20,4 @@ class Plain(Operator):
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal:
         asked = [product for product in workload.products if not product.empty]
         blocks = [Block(p.axes, tuple(p.factors.values()), p.weight, p.condition) for p in asked]
-        return Proposal(DirectStrategy(workload.sizes, tuple(blocks or [Block((), ())])))
+        return Proposal(Strategy(workload.sizes, tuple(blocks or [Block((), ())]), "direct"))

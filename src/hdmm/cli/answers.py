@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from hdmm import Release, Workload
-from hdmm._release.how import Estimator
-from hdmm._release.write import check_table_path, save_table
-from hdmm.cli.options import Made, Memory
+from hdmm.cli.options import Made, Memory, TableFormat
 from hdmm.cli.progress import bars
 from hdmm.errors import InputError
-from hdmm.memory import allowed
-from hdmm.texttable import text_table
+from hdmm.memory import memory_allowed
+from hdmm.releases.options import Word
+from hdmm.releases.write import check_table_path, save_table
+from hdmm.text import text_table
 
 Level = Annotated[float, typer.Option(help="How likely an interval holds its true answer.")]
 Simultaneous = Annotated[
     bool, typer.Option("--simultaneous", help="Make all intervals of a table hold together at that level.")
 ]
 Estimators = Annotated[
-    Estimator,
+    Word,
     typer.Option(
         help="global: least squares over all measurements, unbiased, all tables add up. local: each table from one "
         "block. nonnegative, pgm (Private-PGM): never negative, so biased, without intervals."
@@ -54,7 +53,7 @@ def answer(
     """
     if output is not None:
         check_table_path(output)
-    with allowed(memory):
+    with memory_allowed(memory):
         loaded = Release.load(release)
         asked = Workload(loaded.plan.workload.schema).add_sql("answer", sql)
         if output is not None and len(asked.products) > 1:
@@ -81,7 +80,7 @@ def tables(
     estimator: Estimators = "global",
     exact: Exact = False,
     rounded: Rounded = False,
-    format: Annotated[Literal["parquet", "csv"], typer.Option(help="The format of the tables.")] = "parquet",
+    format: TableFormat = "parquet",
     memory: Memory = None,
 ) -> None:
     """Write the tables of a release in another way: other intervals, never negative, or rounded. It costs nothing.
@@ -90,7 +89,7 @@ def tables(
 
     hdmm tables out --estimator nonnegative --rounded -o published
     """
-    with allowed(memory), bars() as advance:
+    with memory_allowed(memory), bars() as advance:
         loaded = Release.load(release)
         loaded.save_tables(
             output,
@@ -100,7 +99,7 @@ def tables(
             exact=exact,
             rounded=rounded,
             format=format,
-            on_progress=partial(advance, "writing tables"),
+            on_progress=advance,
         )
     typer.echo(f"wrote {len(loaded.plan.workload.products)} tables to {output}; nothing was spent")
 
@@ -120,7 +119,7 @@ def synthesize(
     Values are the labels of tables: bins are intervals, and an empty field is "missing".
     """
     check_table_path(output)
-    with allowed(memory):
+    with memory_allowed(memory):
         made = Release.load(release).synthesize(rows, seed=seed)
     save_table(made, output)
     typer.echo(f"wrote {made.num_rows:,} made-up records to {output}; nothing was spent")

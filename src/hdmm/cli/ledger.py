@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from hdmm import Ledger, Plan, Unit
 from hdmm.cli.options import Delta, Epsilon, Rho, budget_of
 from hdmm.errors import InputError
+from hdmm.privacy.unit import Neighbours
 
 
 def create(
@@ -19,7 +20,7 @@ def create(
     rho: Rho = None,
     rows: Annotated[int | None, typer.Option(help="How many rows of a person are protected, by default 1.")] = None,
     neighbours: Annotated[
-        Literal["add-remove", "replace-one"] | None,
+        Neighbours | None,
         typer.Option(help="Whether rows are added and removed (the default), or replaced."),
     ] = None,
     id_column: Annotated[str | None, typer.Option(help="The column that tells people apart.")] = None,

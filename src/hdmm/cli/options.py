@@ -9,6 +9,7 @@ import typer
 
 from hdmm import Budget
 from hdmm.errors import InputError
+from hdmm.releases.write import Format
 
 Epsilon = Annotated[str | None, typer.Option(help="Privacy budget ε, an exact decimal such as 0.5.")]
 Delta = Annotated[str | None, typer.Option(help="δ beside ε, for Gaussian noise, such as 1e-6.")]
@@ -19,6 +20,7 @@ Memory = Annotated[
         help="How much memory may be used, for plans by their release, such as 8GB; by default half of the machine's."
     ),
 ]
+TableFormat = Annotated[Format, typer.Option("--format", help="The format of the tables.")]
 Made = Annotated[Path, typer.Argument(help="A directory that hdmm release wrote.")]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from hdmm import Budget
 from hdmm.cli.progress import bars, search
-from hdmm.texttable import bytes_text, text_table
+from hdmm.text import bytes_text, text_table
 
 if TYPE_CHECKING:
     from hdmm.paper.check import Cell

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from hdmm import Budget, Plan, Progress, Spec, Unit, select
-from hdmm._plan import USUAL
+from hdmm import Budget, Plan, Progress, Spec, select
 from hdmm.cli.options import Delta, Epsilon, Memory, Rho, budget_of
 from hdmm.cli.progress import search
 from hdmm.errors import InputError
+from hdmm.objective import Aim
+from hdmm.plans import Goal
 from hdmm.privacy.budget import decimal_text
-from hdmm.texttable import count_text
+from hdmm.text import count_text
 
 _ALL_CORES, _LONG = -1, 5
 """More restarts than that are shared by all cores."""
@@ -32,7 +33,7 @@ def plan(
         float | None, typer.Option(help="Seconds after which the best plan so far is kept; so does Ctrl-C.")
     ] = None,
     objective: Annotated[
-        Literal["total", "max"] | None,
+        Aim | None,
         typer.Option(help="Make the error of all answers small together, or the largest one; by default as in SPEC."),
     ] = None,
     target: Annotated[
@@ -73,7 +74,6 @@ def plan(
         raise InputError(f"{path}: exists already; choose another name with -o, or replace it with --force")
     partial = path.with_name(path.name + ".partial")
     begun = partial.exists()
-    unit = Unit(read.rows, read.neighbours, read.id)
     products, queries = len(read.workload.products), count_text(read.workload.query_count)
     typer.echo(f"{products:,} products, {queries} queries, {count_text(read.schema.cells)} cells")
     weighted = "RMSE" if all(product.weight == 1 for product in read.workload.products) else "weighted RMSE"
@@ -81,7 +81,7 @@ def plan(
         weighted = "largest ratio of a margin to its target"
     elif aim == "max":
         weighted = "largest standard error"
-    typer.echo(f"candidates, with their {weighted} at {budget or USUAL[read.noise][0]}:")
+    typer.echo(f"candidates, with their {weighted} at {Goal(budget=budget).budgets(read.noise)[0]}:")
     cut = False
 
     def told(progress: Progress) -> None:
@@ -94,7 +94,7 @@ def plan(
             found = select(
                 read.workload,
                 noise=read.noise,
-                unit=unit,
+                unit=read.unit,
                 objective=aim,
                 targets=targets,
                 budget=budget,
@@ -167,7 +167,7 @@ def _targets(given: list[str]) -> dict[str, str]:
 
 def _tell_needed(plan: Plan, delta: str) -> str:
     """Tell the least budget that meets the targets; return it as options."""
-    from hdmm._plan.describe import target_lines
+    from hdmm.plans.describe import target_lines
 
     if plan.noise == "laplace":
         budget = plan.least_budget()

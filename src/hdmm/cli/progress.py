@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 
-from hdmm import Progress
+from hdmm.progress import OnProgress, Progress
 
 
 @contextmanager
-def search() -> Iterator[Callable[[Progress], None]]:
+def search() -> Iterator[OnProgress]:
     """A line for every candidate; on a terminal also what runs now, and the best so far."""
     from rich.console import Console
 
@@ -20,19 +20,19 @@ def search() -> Iterator[Callable[[Progress], None]]:
         if not sys.stderr.isatty():
             status.stop()
 
-        def tell(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             if progress.interrupted:
                 return
             if progress.reason is not None:
-                typer.echo(f"  {progress.operator:<12} {'–':>12}  {progress.reason}")
-            elif progress.rmse is None:
+                typer.echo(f"  {progress.stage:<12} {'–':>12}  {progress.reason}")
+            elif progress.error is None:
                 best = "" if progress.best is None else f"; best so far {progress.best:,.2f}"
-                status.update(f"{progress.operator} …{best}{_ratio(progress.best, progress.bound)}")
+                status.update(f"{progress.stage} …{best}{_ratio(progress.best, progress.bound)}")
             else:
-                ratio = _ratio(progress.rmse, progress.bound)
-                typer.echo(f"  {progress.operator:<12} {progress.rmse:>12,.2f}{ratio}")
+                ratio = _ratio(progress.error, progress.bound)
+                typer.echo(f"  {progress.stage:<12} {progress.error:>12,.2f}{ratio}")
 
-        yield tell
+        yield report
 
 
 def _ratio(error: float | None, bound: float | None) -> str:
@@ -40,19 +40,19 @@ def _ratio(error: float | None, bound: float | None) -> str:
 
 
 @contextmanager
-def bars() -> Iterator[Callable[[str, float], None]]:
+def bars() -> Iterator[OnProgress]:
     """A progress bar for each stage on the terminal; nothing in a log."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bars:
-        tasks: dict[str, TaskID] = {}
+    console, silent = Console(stderr=True), not sys.stderr.isatty()
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TaskProgressColumn())
+    with rich.Progress(*columns, rich.TimeRemainingColumn(), console=console, transient=True, disable=silent) as shown:
+        tasks: dict[str, rich.TaskID] = {}
 
-        def advance(stage: str, fraction: float) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=1.0)
-            bars.update(tasks[stage], completed=fraction)
+        def report(progress: Progress) -> None:
+            if progress.stage not in tasks:
+                tasks[progress.stage] = shown.add_task(progress.stage, total=1.0)
+            shown.update(tasks[progress.stage], completed=progress.done)
 
-        yield advance
+        yield report

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from hdmm import Budget, Ledger, Plan, Table
+from hdmm import Budget, DatabaseTable, Ledger, Plan
 from hdmm import release as publish
-from hdmm.cli.options import Delta, Epsilon, Memory, Rho, budget_of
+from hdmm.cli.options import Delta, Epsilon, Memory, Rho, TableFormat, budget_of
 from hdmm.cli.progress import bars
 from hdmm.errors import HdmmError, InputError
 
@@ -42,7 +42,7 @@ def release(
         str | None,
         typer.Option(help="The release's name in the ledger, by default its output path; again, it spends nothing."),
     ] = None,
-    format: Annotated[Literal["parquet", "csv"], typer.Option(help="The format of the tables.")] = "parquet",
+    format: TableFormat = "parquet",
     delimiter: Annotated[
         str | None,
         typer.Option(
@@ -113,10 +113,10 @@ def _tell_interrupted(budget: Budget, ledger: Path | None, name: str | None, out
     typer.echo(told, err=True)
 
 
-def _table(data: list[str], name: str) -> Table:
+def _table(data: list[str], name: str) -> DatabaseTable:
     if len(data) != 1:
         raise InputError(f"--table {name}: goes with one database; give one")
-    return Table(data[0], name)
+    return DatabaseTable(data[0], name)
 
 
 def _id(output: Path) -> str:

@@ -10,7 +10,18 @@ from hdmm.data.counts import CAP, count
 from hdmm.data.csv import CsvFile, CsvFiles
 from hdmm.data.open import open_source
 from hdmm.data.source import Source
-from hdmm.data.table import Table
+from hdmm.data.table import DatabaseTable
 from hdmm.data.tally import Records
 
-__all__ = ["CAP", "Chunk", "Chunked", "CsvFile", "CsvFiles", "Records", "Source", "Table", "count", "open_source"]
+__all__ = [
+    "CAP",
+    "Chunk",
+    "Chunked",
+    "CsvFile",
+    "CsvFiles",
+    "DatabaseTable",
+    "Records",
+    "Source",
+    "count",
+    "open_source",
+]

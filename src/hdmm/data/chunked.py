@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import final
 
-from hdmm.data.source import Advance, Counts, Source
+from hdmm.data.source import Advance, CountRequest, Counts, Source
 from hdmm.data.tally import Records, Tally
-from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 _THREADS = 8  # each holds a few chunks in memory, and more would wait for one another
@@ -35,23 +34,17 @@ class Chunked(Source):
         """All records, as codes, and with ``id`` whose they are."""
 
     @final
-    def count(
-        self,
-        schema: Schema,
-        tables: Sequence[tuple[str, ...]],
-        unit: Unit | None,
-        on_progress: Advance | None,
-        most: int | None = None,
-    ) -> Counts:
-        tallies = [Tally(table, schema) for table in tables]
+    def count(self, request: CountRequest) -> Counts:
+        schema, unit, most = request.schema, request.unit, request.most
+        tallies = [Tally(table, schema) for table in request.tables]
 
         def tally(records: Records) -> None:
             for one in tallies:
                 one.add(records)
 
-        if unit is None or unit.id is None:
+        if unit.id is None:
             if most is None:
-                _each(self.chunks(schema), tally, on_progress)
+                _each(self.chunks(schema), tally, request.on_progress)
             else:
                 for records in _first(self.chunks(schema), most):
                     tally(records)
@@ -59,7 +52,7 @@ class Chunked(Source):
             from hdmm.data.people import waiting
 
             with waiting(schema.names, unit.rows) as people:
-                _each(self.chunks(schema, unit.id), people.add, on_progress)
+                _each(self.chunks(schema, unit.id), people.add, request.on_progress)
                 for kept in people.kept(most):
                     tally(kept)
         return [one.counts for one in tallies]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from hdmm.data.source import Advance, Counts, Source
+from hdmm.data.source import Advance, CountRequest, Counts, Source
 from hdmm.errors import FaultError, HdmmError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
@@ -35,11 +36,12 @@ def count(
     replaced, that would not do: of two tables one may have stopped and the other not, and a replacement would then look
     like an addition in one of them. So it is the number of records that stops there (docs/privacy.md, step 1).
     """
-    replaced = unit is not None and unit.neighbours == "replace-one"
+    request = CountRequest(schema, tables, Unit() if unit is None else unit, on_progress)
+    replaced = request.unit.neighbours == "replace-one"
     try:
-        counts = source.count(schema, tables, unit, on_progress)
+        counts = source.count(request)
         if replaced and any(int(table.sum()) > cap for table in counts[:1]):  # every table counts all records
-            counts = source.count(schema, tables, unit, on_progress, cap)
+            counts = source.count(replace(request, most=cap))
     except HdmmError:
         raise
     except Exception as error:  # its message might tell something about the records: only its kind goes on

@@ -16,11 +16,11 @@ from uuid import uuid4
 
 import numpy as np
 
-from hdmm import scratch
 from hdmm.data.people import DIGITS
 from hdmm.data.stoppable import Stoppable
 from hdmm.errors import DataError
-from hdmm.matrix.workspace import memory_limit
+from hdmm.files import scratch
+from hdmm.memory.limit import memory_limit
 from hdmm.schema.text import BLANKS, LONGEST_TEXT, NO_VALUE
 
 _MOST, _LEAST = 2 << 30, 256 << 20

@@ -10,7 +10,7 @@ from typing import Any, final
 from hdmm.data.arrow import readable
 from hdmm.data.engine import in_process
 from hdmm.data.relation import Relation, View
-from hdmm.data.values import text_of
+from hdmm.data.untyped import text_of
 
 
 @final

@@ -59,8 +59,7 @@ def records(block: Bytes, marks: Positions, width: int) -> Positions:
     fits = (np.diff(breaks) == width) & (length <= LONGEST_LINE)
     if width == 1:
         fits &= (length > 1) | (length == 1) & (block[marks[begins] + 1] != _RETURN)
-    kept: Positions = begins[fits]
-    return kept
+    return begins[fits]
 
 
 def header(line: bytes, delimiter: int) -> list[bytes]:

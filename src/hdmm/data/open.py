@@ -15,7 +15,7 @@ from hdmm.errors import DataError
 _PARQUET = (".parquet", ".pq")
 _FORMS = (
     "give the path of CSV or Parquet files, a list or a pattern of paths, a DataFrame of pandas, polars or Spark, a "
-    "pyarrow.Table, an ibis table, or hdmm.Table(database, name)"
+    "pyarrow.Table, an ibis table, or hdmm.DatabaseTable(database, name)"
 )
 
 
@@ -36,11 +36,11 @@ def open_source(data: Any, delimiter: str | None = None) -> Source:
 
         return Frame(data)
     if library == "ibis" and kind.__name__ in ("Table", "CachedTable"):
-        from hdmm.data.expression import Expression
+        from hdmm.data.ibis_tables import Expression
 
         return Expression(data)
     if library == "pyspark" and kind.__name__ == "DataFrame":
-        from hdmm.data.expression import SparkFrame
+        from hdmm.data.ibis_tables import SparkFrame
 
         return SparkFrame(data)
     raise DataError(f"data: {kind.__name__} is not supported; {_FORMS}")
@@ -51,7 +51,9 @@ def _paths(given: str | Path) -> list[Path]:
     text = str(given)
     scheme, address, _ = text.partition("://")
     if address and is_server(text):
-        raise DataError(f"{scheme}://…: is a database; say which table of it: --table, or hdmm.Table(address, name)")
+        raise DataError(
+            f"{scheme}://…: is a database; name its table with --table, or hdmm.DatabaseTable(address, name)"
+        )
     if address:
         raise DataError(f"{scheme}://…: files elsewhere are not read; copy them here, or give an ibis table of them")
     path = Path(given)
@@ -84,7 +86,9 @@ def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
     if not any(columnar):
         for path in paths:
             if database_kind(path) is not None:
-                raise DataError(f"{path}: is a database; say which table of it: --table, or hdmm.Table(path, name)")
+                raise DataError(
+                    f"{path}: is a database; name its table with --table, or hdmm.DatabaseTable(path, name)"
+                )
         files = tuple(CsvFile(path, delimiter) for path in paths)
         return files[0] if len(files) == 1 else CsvFiles(files)
     if delimiter is not None:

@@ -9,13 +9,12 @@ from glob import escape
 from pathlib import Path
 from typing import Any, final
 
-from hdmm import scratch
 from hdmm.data.arrow import readable_batches
 from hdmm.data.engine import Engine, in_process
 from hdmm.data.relation import Relation, View, view_of
-from hdmm.data.source import Advance, Counts, Source
+from hdmm.data.source import CountRequest, Counts, Source
 from hdmm.errors import DataError
-from hdmm.privacy.unit import Unit
+from hdmm.files import scratch
 from hdmm.schema import Schema
 
 
@@ -33,38 +32,33 @@ class Parquet(Source):
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         _ByEngine(self.paths).columns_check(schema, id)
 
-    def count(
-        self,
-        schema: Schema,
-        tables: Sequence[tuple[str, ...]],
-        unit: Unit | None,
-        on_progress: Advance | None,
-        most: int | None = None,
-    ) -> Counts:
+    def count(self, request: CountRequest) -> Counts:
         import duckdb
 
         try:
-            return _ByEngine(self.paths).count(schema, tables, unit, on_progress, most)
+            return _ByEngine(self.paths).count(request)
         except duckdb.InterruptException:
             raise
         except duckdb.Error:
-            return _ByArrow(self.paths).count(schema, tables, unit, on_progress, most)
+            return _ByArrow(self.paths).count(request)
 
 
-def _place(paths: Sequence[Path]) -> str:
-    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} other files"
-
-
-@final
 @dataclass(frozen=True)
-class _ByEngine(Relation):
-    """The files as DuckDB reads them."""
+class _InFiles(Relation):
+    """The records of some files."""
 
     paths: tuple[Path, ...]
 
     @property
     def place(self) -> str:
-        return _place(self.paths)
+        more = len(self.paths) - 1
+        return f"{self.paths[0]} and {more} other files" if more else str(self.paths[0])
+
+
+@final
+@dataclass(frozen=True)
+class _ByEngine(_InFiles):
+    """The files as DuckDB reads them."""
 
     @contextmanager
     def opened(self) -> Iterator[View]:
@@ -104,14 +98,8 @@ def _read(engine: Engine, names: Sequence[str]) -> Any:
 
 @final
 @dataclass(frozen=True)
-class _ByArrow(Relation):
+class _ByArrow(_InFiles):
     """The files as Arrow reads them, some records at a time."""
-
-    paths: tuple[Path, ...]
-
-    @property
-    def place(self) -> str:
-        return _place(self.paths)
 
     @contextmanager
     def opened(self) -> Iterator[View]:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from hdmm.data.tally import Records
-from hdmm.privacy.stream import random_bytes
+from hdmm.privacy.sampling.stream import random_bytes
 from hdmm.schema.text import BLANKS, NO_VALUE
 
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
-from hdmm.data.coding import check_types, coded
-from hdmm.data.cover import cover
+from hdmm.data.encode_query import check_types, coded
 from hdmm.data.engine import Engine
+from hdmm.data.grouping import cover
 from hdmm.data.packing import Packing
 from hdmm.data.people import chosen
-from hdmm.data.source import Advance, Counts, Source, check_columns
+from hdmm.data.source import CountRequest, Counts, Source, check_columns
 from hdmm.data.tally import Tally
 from hdmm.errors import DataError, HdmmError
-from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 
@@ -67,17 +66,9 @@ class Relation(Source):
             _rehearse(view.engine, table, schema, id)
 
     @final
-    def count(
-        self,
-        schema: Schema,
-        tables: Sequence[tuple[str, ...]],
-        unit: Unit | None,
-        on_progress: Advance | None,
-        most: int | None = None,
-    ) -> Counts:
+    def count(self, request: CountRequest) -> Counts:
         with self.opened() as view:
-            table = _needed(view, schema, None if unit is None else unit.id, records=True)
-            return _count(view.engine, table, schema, tables, unit, on_progress, most)
+            return _count(view.engine, _needed(view, request.schema, request.unit.id, records=True), request)
 
     @contextmanager
     def _tried(self) -> Iterator[None]:
@@ -127,27 +118,19 @@ def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int,
         yield stack.enter_context(packing.packed(records, codes).cache())
 
 
-def _count(
-    engine: Engine,
-    table: Any,
-    schema: Schema,
-    tables: Sequence[tuple[str, ...]],
-    unit: Unit | None,
-    on_progress: Advance | None,
-    most: int | None,
-) -> Counts:
+def _count(engine: Engine, table: Any, request: CountRequest) -> Counts:
     """Put the records down once, then count groups of attributes from which tables add up."""
-    id, rows = (None, 1) if unit is None else (unit.id, unit.rows)
+    schema, unit = request.schema, request.unit
     packing = Packing(schema)
-    groups = cover(tables, dict(zip(schema.names, schema.sizes, strict=True)))
-    tallies = [Tally(one, schema) for one in tables]
-    with _kept(engine, table, schema, id, rows, packing) as records:
-        if most is not None:
-            records = records.order_by(records.columns).limit(most)
+    groups = cover(request.tables, dict(zip(schema.names, schema.sizes, strict=True)))
+    tallies = [Tally(names, schema) for names in request.tables]
+    with _kept(engine, table, schema, unit.id, unit.rows, packing) as records:
+        if request.most is not None:
+            records = records.order_by(records.columns).limit(request.most)
         for done, group in enumerate(groups, 1):
-            for found in packing.counted(engine, records, group.names):
+            for counted in packing.counted(engine, records, group.names):
                 for at in group.tables:
-                    tallies[at].add(found)
-            if on_progress is not None:
-                on_progress(done / len(groups))
-    return [one.counts for one in tallies]
+                    tallies[at].add(counted)
+            if request.on_progress is not None:
+                request.on_progress(done / len(groups))
+    return [tally.counts for tally in tallies]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,19 @@ from hdmm.schema import Schema
 
 Counts = list[NDArray[np.int64]]
 Advance = Callable[[float], None]
+
+
+@final
+@dataclass(frozen=True)
+class CountRequest:
+    """What is to be counted: the records in every cell of every table; a table is a tuple of attributes."""
+
+    schema: Schema
+    tables: Sequence[tuple[str, ...]]
+    unit: Unit = field(default_factory=Unit)
+    on_progress: Advance | None = None
+    most: int | None = None
+    """Count only this many records, the first in some order that does not depend on which others there are."""
 
 
 class Source(ABC):
@@ -28,18 +43,8 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def count(
-        self,
-        schema: Schema,
-        tables: Sequence[tuple[str, ...]],
-        unit: Unit | None,
-        on_progress: Advance | None,
-        most: int | None = None,
-    ) -> Counts:
-        """The records in every cell of every table, as :func:`hdmm.data.count` describes; not yet capped.
-
-        With ``most`` only this many records, the first in some order that does not depend on which others there are.
-        """
+    def count(self, request: CountRequest) -> Counts:
+        """The records in every cell of every table, as :func:`hdmm.data.count` describes; not yet capped."""
 
 
 def check_file(path: Path) -> None:

@@ -1,6 +1,6 @@
 """Tables of SQLite, whose columns have no types: each value is read by its own, as a text.
 
-A BLOB is the text that its bytes are; of numbers see :mod:`hdmm.data.values`.
+A BLOB is the text that its bytes are; of numbers see :mod:`hdmm.data.untyped`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hdmm.data.chunked import Chunk, Chunked
 from hdmm.data.people import identifier
 from hdmm.data.source import check_columns
 from hdmm.data.tally import Records
-from hdmm.data.values import text_of
+from hdmm.data.untyped import text_of
 from hdmm.errors import DataError
 from hdmm.schema import Bins, Domain, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE

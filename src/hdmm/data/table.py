@@ -11,11 +11,10 @@ from uuid import uuid4
 
 from hdmm.data.engine import Engine, engine_of, in_process
 from hdmm.data.relation import Relation, View, view_of
-from hdmm.data.source import Advance, Counts, Source, check_file
+from hdmm.data.source import CountRequest, Counts, Source, check_file
 from hdmm.data.sqlite import SqliteTable
 from hdmm.errors import DataError, FaultError
-from hdmm.matrix.workspace import memory_limit
-from hdmm.privacy.unit import Unit
+from hdmm.memory.limit import memory_limit
 from hdmm.schema import Schema
 
 _POSTGRES = ("postgresql://", "postgres://")
@@ -25,7 +24,7 @@ _MOST_ROWS = 1 << 16
 
 @final
 @dataclass(frozen=True)
-class Table(Source):
+class DatabaseTable(Source):
     """The table of this name in a database, or the view; in another schema than the usual one it is "schema.name".
 
     The database is the address of a Postgres server, ``postgresql://user@host/database``, or the path of a file of
@@ -46,15 +45,8 @@ class Table(Source):
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         self._source.columns_check(schema, id)
 
-    def count(
-        self,
-        schema: Schema,
-        tables: Sequence[tuple[str, ...]],
-        unit: Unit | None,
-        on_progress: Advance | None,
-        most: int | None = None,
-    ) -> Counts:
-        return self._source.count(schema, tables, unit, on_progress, most)
+    def count(self, request: CountRequest) -> Counts:
+        return self._source.count(request)
 
 
 def _opened(database: str, name: str) -> Source:
@@ -99,26 +91,18 @@ class _DuckDB(Source):
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         _ByQuery(self.path, self.name).columns_check(schema, id)
 
-    def count(
-        self,
-        schema: Schema,
-        tables: Sequence[tuple[str, ...]],
-        unit: Unit | None,
-        on_progress: Advance | None,
-        most: int | None = None,
-    ) -> Counts:
+    def count(self, request: CountRequest) -> Counts:
         import duckdb
 
         try:
-            return _ByQuery(self.path, self.name).count(schema, tables, unit, on_progress, most)
+            return _ByQuery(self.path, self.name).count(request)
         except duckdb.OutOfMemoryException:
-            return _ByRows(self.path, self.name).count(schema, tables, unit, on_progress, most)
+            return _ByRows(self.path, self.name).count(request)
 
 
-@final
 @dataclass(frozen=True)
-class _ByQuery(Relation):
-    """The table as DuckDB reads it: 2,048 rows at a time, with all their texts."""
+class _InDuckDB(Relation):
+    """A table in a file of DuckDB."""
 
     path: Path
     name: str
@@ -126,6 +110,12 @@ class _ByQuery(Relation):
     @property
     def place(self) -> str:
         return f"{self.path}: {self.name!r}"
+
+
+@final
+@dataclass(frozen=True)
+class _ByQuery(_InDuckDB):
+    """The table as DuckDB reads it: 2,048 rows at a time, with all their texts."""
 
     @contextmanager
     def opened(self) -> Iterator[View]:
@@ -135,15 +125,8 @@ class _ByQuery(Relation):
 
 @final
 @dataclass(frozen=True)
-class _ByRows(Relation):
+class _ByRows(_InDuckDB):
     """A copy of the table without its long texts, made in steps that fit into memory. A view cannot be copied so."""
-
-    path: Path
-    name: str
-
-    @property
-    def place(self) -> str:
-        return f"{self.path}: {self.name!r}"
 
     @contextmanager
     def opened(self) -> Iterator[View]:

@@ -8,12 +8,12 @@ from functools import singledispatch
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hdmm.matrix.arrays import Array
+from hdmm.matrix.axis_gram import AxisGram
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.workspace import check_written
+from hdmm.memory.workspace import check_written
 
-Array: TypeAlias = NDArray[Any]
 Norm = Literal[1, 2]
 Number: TypeAlias = int | Fraction | float
 
@@ -62,6 +62,10 @@ class Matrix(ABC):
     def rows(self, index: Array) -> Array:
         """Some rows, written out."""
 
+    def axis_gram(self) -> AxisGram:
+        """The Gram matrix of a matrix over one attribute."""
+        return self.gram().axis_gram()
+
     def column_norms(self, p: Norm) -> Array:
         """Every column's norm to the power p."""
         return column_sums(self.power(p))
@@ -83,11 +87,6 @@ def column_sums(matrix: Matrix) -> Array:
 def largest_row_sum(matrix: Matrix) -> Number:
     """The largest sum of a row; a matrix of very many rows registers a formula of its own."""
     return exact(matrix.apply(np.ones(matrix.shape[1], matrix.dtype)).max())
-
-
-def along(vector: Array, x: Array) -> Array:
-    """A vector as a column that multiplies a vector or a matrix row by row."""
-    return vector.reshape(-1, *[1] * (x.ndim - 1))
 
 
 def exact(value: Any) -> Number:

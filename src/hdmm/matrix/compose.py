@@ -13,15 +13,16 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.errors import TooLargeError
-from hdmm.matrix.base import Array, Matrix, Norm, Number, column_sums, exact, largest_row_sum
-from hdmm.matrix.cells import Restricted
+from hdmm.matrix.arrays import Array, along
+from hdmm.matrix.axis_gram import AxisGram, RestrictedGram
+from hdmm.matrix.base import Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.condition import Condition
-from hdmm.matrix.factors import Factor, RestrictedGram
-from hdmm.matrix.gram import Gram, Term
+from hdmm.matrix.gram import Gram, GramTerm
 from hdmm.matrix.kronecker import Step, kron_apply
 from hdmm.matrix.leaf import Dense, Identity, Total
 from hdmm.matrix.norms import stacked_norm
-from hdmm.matrix.workspace import DENSE_LIMIT
+from hdmm.matrix.wrappers import Restricted, Wrapped
+from hdmm.memory.workspace import DENSE_LIMIT
 
 ENUMERABLE = 1 << 24
 """The most columns whose norms are enumerated one by one."""
@@ -68,8 +69,8 @@ class Kron(Matrix):
         return kron_apply([_transposed_step(factor) for factor in self.factors], y, self.dtype)
 
     def gram(self) -> Gram:
-        factors = {axis: factor.gram().factor() for axis, factor in enumerate(self.factors)}
-        return Gram(self.sizes, (Term(1.0, factors),))
+        factors = {axis: factor.axis_gram() for axis, factor in enumerate(self.factors)}
+        return Gram(self.sizes, (GramTerm(1.0, factors),))
 
     def power(self, p: Norm) -> Kron:
         return Kron(factor.power(p) for factor in self.factors)
@@ -134,7 +135,7 @@ class Stack(Matrix):
         for part, weight in zip(self.parts, weights, strict=True):
             if isinstance(part, Filtered):
                 factored += part.parts()
-                signed += [weight * term.coefficient for term in part.condition.terms]
+                signed += [weight * term.coefficient for term in part.condition.boxes]
             else:
                 factored.append(part.factors if isinstance(part, Kron) else (part,))
                 signed.append(weight)
@@ -174,7 +175,7 @@ def _(matrix: Stack) -> Number:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Filtered(Matrix):
+class Filtered(Wrapped):
     """A Kronecker product that counts only the records that satisfy a condition across its attributes.
 
     The condition's axes are the factors' places. Its products cost one product of the Kronecker product; its Gram is
@@ -184,42 +185,32 @@ class Filtered(Matrix):
     inner: Kron
     condition: Condition
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.inner.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.inner.dtype
-
     def apply(self, x: Array) -> Array:
-        return self.inner.apply(self._along(x) * x)
+        return self.inner.apply(along(self._holds, x) * x)
 
     def apply_t(self, y: Array) -> Array:
         product = self.inner.apply_t(y)
-        filtered: Array = self._along(product) * product
-        return filtered
+        return along(self._holds, product) * product
 
     def gram(self) -> Gram:
-        grams = {axis: factor.gram().factor() for axis, factor in enumerate(self.inner.factors)}
+        grams = {axis: factor.axis_gram() for axis, factor in enumerate(self.inner.factors)}
         return Gram(self.inner.sizes, filtered_terms(grams, self.condition))
 
     def power(self, p: Norm) -> Filtered:
         return Filtered(self.inner.power(p), self.condition)
 
     def norm_power(self, p: Norm) -> Number:
-        found = stacked_norm(self.parts(), [term.coefficient for term in self.condition.terms], p)
+        found = stacked_norm(self.parts(), [term.coefficient for term in self.condition.boxes], p)
         return self.inner.norm_power(p) if found is None else found
 
     def rows(self, index: Array) -> Array:
-        rows: Array = self.inner.rows(index) * self._holds
-        return rows
+        return self.inner.rows(index) * self._holds
 
     def parts(self) -> list[list[Matrix]]:
         """The factors of each term of the sum."""
         return [
             [restricted(factor, term.masks.get(axis)) for axis, factor in enumerate(self.inner.factors)]
-            for term in self.condition.terms
+            for term in self.condition.boxes
         ]
 
     @cached_property
@@ -228,14 +219,11 @@ class Filtered(Matrix):
             raise TooLargeError(f"a condition over {self.shape[1]} cells exceeds the limit of {DENSE_LIMIT}")
         return self.condition.dense(self.inner.sizes)
 
-    def _along(self, x: Array) -> Array:
-        return self._holds.reshape(-1, *[1] * (x.ndim - 1))
 
-
-def filtered_terms(grams: Mapping[int, Factor], condition: Condition) -> tuple[Term, ...]:
+def filtered_terms(grams: Mapping[int, AxisGram], condition: Condition) -> tuple[GramTerm, ...]:
     """The Gram of a filtered product from the Grams of its factors: a term for each pair of the condition's terms."""
     terms = []
-    for left, right in product_pairs(condition.terms, repeat=2):
+    for left, right in product_pairs(condition.boxes, repeat=2):
         factors = {}
         for axis, gram in grams.items():
             one, other = left.masks.get(axis), right.masks.get(axis)
@@ -244,7 +232,7 @@ def filtered_terms(grams: Mapping[int, Factor], condition: Condition) -> tuple[T
             else:
                 whole = np.ones(gram.size, bool)
                 factors[axis] = RestrictedGram(gram, whole if one is None else one, whole if other is None else other)
-        terms.append(Term(float(left.coefficient * right.coefficient), factors))
+        terms.append(GramTerm(float(left.coefficient * right.coefficient), factors))
     return tuple(terms)
 
 
@@ -288,5 +276,4 @@ def _kind(weight: Number) -> np.dtype[Any]:
 def _times(weight: Number, array: Array) -> Array:
     if isinstance(weight, int) and weight == 1:
         return array
-    product: Array = (float(weight) if isinstance(weight, Fraction) else weight) * array
-    return product
+    return (float(weight) if isinstance(weight, Fraction) else weight) * array

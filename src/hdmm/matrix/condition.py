@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
-Box = dict[int, Mask]
-SignedBox = tuple[int, Box]
+ClassMasks = dict[int, Mask]
+"""For each restricted dimension of a table of classes, which classes are inside."""
+SignedMasks = tuple[int, ClassMasks]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Term:
+class Box:
     """A coefficient and the masks of the attributes that it restricts, by axis."""
 
     coefficient: int
@@ -34,7 +35,7 @@ class Term:
 class Condition:
     """A set of cells of several attributes, as a signed sum of products of masks."""
 
-    terms: tuple[Term, ...]
+    boxes: tuple[Box, ...]
 
     @staticmethod
     def of(table: NDArray[np.bool_], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
@@ -45,62 +46,62 @@ class Condition:
         return Condition.built(signed_boxes(table), classes)
 
     @staticmethod
-    def built(signed: Sequence[SignedBox], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
+    def built(signed: Sequence[SignedMasks], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
         """The condition whose boxes of classes are given."""
         axes = list(classes)
         return Condition(
             tuple(
-                Term(sign, MappingProxyType({axes[i]: chosen[classes[axes[i]]] for i, chosen in sorted(box.items())}))
-                for sign, box in signed
+                Box(sign, MappingProxyType({axes[i]: chosen[classes[axes[i]]] for i, chosen in sorted(masks.items())}))
+                for sign, masks in signed
             )
         )
 
     @property
     def axes(self) -> tuple[int, ...]:
         """The attributes that it restricts."""
-        return tuple(sorted({axis for term in self.terms for axis in term.masks}))
+        return tuple(sorted({axis for box in self.boxes for axis in box.masks}))
 
     @property
     def coefficients(self) -> NDArray[np.int64]:
-        """The coefficient of each term."""
-        return np.array([term.coefficient for term in self.terms], np.int64)
+        """The coefficient of each box."""
+        return np.array([box.coefficient for box in self.boxes], np.int64)
 
     def masks(self, axis: int, size: int) -> Mask:
-        """The masks of an axis of ``size`` cells, one row for each term."""
+        """The masks of an axis of ``size`` cells, one row for each box."""
         whole = np.ones(size, bool)
-        return np.stack([term.masks.get(axis, whole) for term in self.terms])
+        return np.stack([box.masks.get(axis, whole) for box in self.boxes])
 
     def moved(self, places: Mapping[int, int]) -> Condition:
         """The same condition with its axes renumbered."""
         return Condition(
             tuple(
-                Term(term.coefficient, MappingProxyType({places[axis]: mask for axis, mask in term.masks.items()}))
-                for term in self.terms
+                Box(box.coefficient, MappingProxyType({places[axis]: mask for axis, mask in box.masks.items()}))
+                for box in self.boxes
             )
         )
 
     def dense(self, sizes: Sequence[int]) -> Mask:
         """Whether it holds, for every cell in row-major order; refused nowhere, so mind the size."""
         holds = np.zeros(sizes, np.int8)
-        for term in self.terms:
-            box: NDArray[Any] = np.array(term.coefficient, np.int8).reshape([1] * len(sizes))
-            for axis, mask in term.masks.items():
+        for box in self.boxes:
+            inside: NDArray[Any] = np.array(box.coefficient, np.int8).reshape([1] * len(sizes))
+            for axis, mask in box.masks.items():
                 shape = [1] * len(sizes)
                 shape[axis] = sizes[axis]
-                box = box * mask.reshape(shape)
-            holds += box
+                inside = inside * mask.reshape(shape)
+            holds += inside
         return holds.astype(bool).reshape(-1)
 
 
-def signed_boxes(table: NDArray[np.bool_]) -> list[SignedBox]:
+def signed_boxes(table: NDArray[np.bool_]) -> list[SignedMasks]:
     """Few boxes, each added or taken away, that add up to a table."""
     inside, outside = _boxes(table), _boxes(~table)
     if len(outside) + 1 < len(inside):
-        return [(1, Box()), *((-1, box) for box in outside)]
+        return [(1, {}), *((-1, box) for box in outside)]
     return [(1, box) for box in inside]
 
 
-def _boxes(table: NDArray[np.bool_]) -> list[Box]:
+def _boxes(table: NDArray[np.bool_]) -> list[ClassMasks]:
     """Disjoint boxes whose union is the true entries: cut along the axis with the fewest different slices, recurse."""
     if not table.any():
         return []

@@ -7,13 +7,15 @@ function g that a single transform gives.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number, along
-from hdmm.matrix.factors import Factor
+from hdmm.matrix.arrays import Array, along
+from hdmm.matrix.axis_gram import AxisGram
+from hdmm.matrix.base import Matrix, Norm, Number
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import FLOAT, Dense
 
@@ -25,12 +27,10 @@ def transform(basis: Basis, x: Array) -> Array:
     from scipy import fft
 
     if basis == "sine":
-        sines: Array = fft.dst(x, 1, norm="ortho", axis=0)
-        return sines
+        return fft.dst(x, 1, norm="ortho", axis=0)
     n = len(x)
     padded = np.concatenate([x, np.zeros((n + 1, *x.shape[1:]))])
-    cosines: Array = fft.dct(padded, 2, axis=0)[1 : 2 * n : 2] / np.sqrt(2 * n + 1)
-    return cosines
+    return fft.dct(padded, 2, axis=0)[1 : 2 * n : 2] / np.sqrt(2 * n + 1)
 
 
 def kernel(basis: Basis, weights: Array) -> Array:
@@ -51,14 +51,12 @@ def kernel(basis: Basis, weights: Array) -> Array:
 def _squares(basis: Basis, x: Array) -> Array:
     """The product of F∘F, whose entries are the squares of F's, with x: the diagonal of F·diag(x)·F."""
     g = kernel(basis, x)
-    products: Array = g[:1] - g[2 : 2 * len(x) + 1 : 2] if basis == "sine" else g[:1] + g[1 : 2 * len(x) : 2]
-    return products
+    return g[:1] - g[2 : 2 * len(x) + 1 : 2] if basis == "sine" else g[:1] + g[1 : 2 * len(x) : 2]
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class Waves(Matrix):
-    """diag(left)·F·diag(right): a query for every frequency, its cells rescaled."""
+class _Scaled(Matrix):
+    """diag(left)·M·diag(right) for a symmetric matrix M of the basis."""
 
     basis: Basis
     left: Array
@@ -72,6 +70,10 @@ class Waves(Matrix):
             vector.flags.writeable = False
             object.__setattr__(self, name, vector)
 
+    @abstractmethod
+    def _product(self, x: Array) -> Array:
+        """M·x."""
+
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.left), len(self.right)
@@ -81,11 +83,22 @@ class Waves(Matrix):
         return FLOAT
 
     def apply(self, x: Array) -> Array:
-        product: Array = along(self.left, x) * transform(self.basis, along(self.right, x) * x)
-        return product
+        return along(self.left, x) * self._product(along(self.right, x) * x)
 
     def apply_t(self, y: Array) -> Array:
-        return Waves(self.basis, self.right, self.left).apply(y)
+        return along(self.right, y) * self._product(along(self.left, y) * y)
+
+    def norm_power(self, p: Norm) -> Number:
+        return float(self.column_norms(p).max())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Waves(_Scaled):
+    """diag(left)·F·diag(right): a query for every frequency, its cells rescaled."""
+
+    def _product(self, x: Array) -> Array:
+        return transform(self.basis, x)
 
     def inverse(self) -> Waves:
         """The inverse, as F is its own."""
@@ -95,10 +108,7 @@ class Waves(Matrix):
         return Gram.of(WavesGram(self.basis, self.left**2, self.right))
 
     def power(self, p: Norm) -> Matrix:
-        return Dense(abs(self.dense())) if p == 1 else _Squares(self.basis, self.left**2, self.right**2)
-
-    def norm_power(self, p: Norm) -> Number:
-        return float(self.column_norms(p).max())
+        return Dense(abs(self.dense())) if p == 1 else SquaredWaves(self.basis, self.left**2, self.right**2)
 
     def rows(self, index: Array) -> Array:
         n = len(self.right)
@@ -109,33 +119,16 @@ class Waves(Matrix):
         else:
             phases = np.outer(2 * index + 1, np.arange(1, 2 * n, 2)) % (8 * n + 4)
             waves = 2 / np.sqrt(2 * n + 1) * np.cos(np.pi / (4 * n + 2) * phases)
-        rows: Array = self.left[index, None] * waves * self.right
-        return rows
+        return self.left[index, None] * waves * self.right
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Squares(Matrix):
+class SquaredWaves(_Scaled):
     """The squares of the entries of Waves: diag(left)·(F∘F)·diag(right)."""
 
-    basis: Basis
-    left: Array
-    right: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.left), len(self.right)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return FLOAT
-
-    def apply(self, x: Array) -> Array:
-        product: Array = along(self.left, x) * _squares(self.basis, along(self.right, x) * x)
-        return product
-
-    def apply_t(self, y: Array) -> Array:
-        return _Squares(self.basis, self.right, self.left).apply(y)
+    def _product(self, x: Array) -> Array:
+        return _squares(self.basis, x)
 
     def gram(self) -> Gram:
         return Dense(self.dense()).gram()
@@ -143,16 +136,13 @@ class _Squares(Matrix):
     def power(self, p: Norm) -> Matrix:
         return self if p == 1 else Dense(self.dense() ** 2)
 
-    def norm_power(self, p: Norm) -> Number:
-        return float(self.column_norms(p).max())
-
     def rows(self, index: Array) -> Array:
         return Waves(self.basis, np.sqrt(self.left), np.sqrt(self.right)).rows(index) ** 2
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class WavesGram(Factor):
+class WavesGram(AxisGram):
     """diag(right)·F·diag(weights)·F·diag(right): the Gram of Waves."""
 
     basis: Basis
@@ -165,12 +155,10 @@ class WavesGram(Factor):
 
     def apply(self, x: Array) -> Array:
         waves = transform(self.basis, along(self.right, x) * x)
-        product: Array = along(self.right, x) * transform(self.basis, along(self.weights, x) * waves)
-        return product
+        return along(self.right, x) * transform(self.basis, along(self.weights, x) * waves)
 
     def diagonal(self) -> Array:
-        diagonal: Array = self.right**2 * _squares(self.basis, self.weights)
-        return diagonal
+        return self.right**2 * _squares(self.basis, self.weights)
 
     def total(self) -> float:
         return float(self.weights @ transform(self.basis, self.right) ** 2)

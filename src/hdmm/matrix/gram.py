@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdmm.errors import TooLargeError
-from hdmm.matrix.factors import Factor, OnesGram, SumGram
+from hdmm.matrix.arrays import Array
+from hdmm.matrix.axis_gram import AxisGram, OnesGram, SumGram
 from hdmm.matrix.kronecker import Step, kron_apply
-
-if TYPE_CHECKING:
-    from hdmm.matrix.subsets import Subsets
-
-Array = NDArray[Any]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Term:
+class GramTerm:
     """One Kronecker product: its coefficient and its factors by axis; an axis that is absent is all ones (Total)."""
 
     coefficient: float
-    factors: Mapping[int, Factor]
+    factors: Mapping[int, AxisGram]
 
 
 @final
@@ -36,12 +30,12 @@ class Gram:
     """Σ c·(G₁ ⊗ … ⊗ G_d) over attributes of the given sizes; coefficients may be negative."""
 
     sizes: tuple[int, ...]
-    terms: tuple[Term, ...]
+    terms: tuple[GramTerm, ...]
 
     @staticmethod
-    def of(factor: Factor) -> Gram:
+    def of(factor: AxisGram) -> Gram:
         """The Gram of a matrix over one attribute."""
-        return Gram((factor.size,), (Term(1.0, {0: factor}),))
+        return Gram((factor.size,), (GramTerm(1.0, {0: factor}),))
 
     def __add__(self, other: Gram) -> Gram:
         if self.sizes != other.sizes:
@@ -50,33 +44,28 @@ class Gram:
 
     def scaled(self, c: float) -> Gram:
         """The Gram times c."""
-        return Gram(self.sizes, tuple(Term(c * term.coefficient, term.factors) for term in self.terms))
+        return Gram(self.sizes, tuple(GramTerm(c * term.coefficient, term.factors) for term in self.terms))
 
-    def factor(self) -> Factor:
-        """A Gram over one attribute as a single factor."""
+    def axis_gram(self) -> AxisGram:
+        """The Gram of a matrix over one attribute, without the sum around it."""
         if len(self.sizes) != 1:
-            raise ValueError(f"a Gram over {len(self.sizes)} attributes is not a factor")
+            raise ValueError(f"this is a Gram over {len(self.sizes)} attributes, not over one")
         parts = tuple((term.coefficient, self.at(term, 0)) for term in self.terms)
         return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else SumGram(parts)
 
-    def at(self, term: Term, axis: int) -> Factor:
+    def at(self, term: GramTerm, axis: int) -> AxisGram:
         """A term's factor on one axis, all ones where it is not stored."""
         found = term.factors.get(axis)
         return OnesGram(self.sizes[axis]) if found is None else found
-
-    @cached_property
-    def subsets(self) -> Subsets:
-        """What it asks of every set of attributes."""
-        from hdmm.matrix.subsets import Subsets
-
-        return Subsets(self)
 
     def on(self, axes: Sequence[int]) -> Gram:
         """The Gram over some axes alone, on which all its terms lie."""
         if len(axes) == len(self.sizes):
             return self
         places = {axis: place for place, axis in enumerate(axes)}
-        terms = (Term(t.coefficient, {places[axis]: factor for axis, factor in t.factors.items()}) for t in self.terms)
+        terms = (
+            GramTerm(t.coefficient, {places[axis]: factor for axis, factor in t.factors.items()}) for t in self.terms
+        )
         return Gram(tuple(self.sizes[axis] for axis in axes), tuple(terms))
 
     def trace(self) -> float:

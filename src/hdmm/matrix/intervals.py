@@ -27,8 +27,7 @@ def running_sums(x: NDArray[Any]) -> NDArray[Any]:
 def interval_sums(x: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[Any]:
     """For each interval, the sum of x from its low to its high end, both included."""
     running = np.concatenate([np.zeros_like(x[:1]), running_sums(x)])
-    sums: NDArray[Any] = running[highs + 1] - running[lows]
-    return sums
+    return running[highs + 1] - running[lows]
 
 
 def interval_spread(y: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.int64], size: int) -> NDArray[Any]:

@@ -15,12 +15,11 @@ from math import prod
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdmm.matrix.threads import waves
-from hdmm.matrix.workspace import empty
+from hdmm.matrix.arrays import Array
+from hdmm.memory.workspace import empty
+from hdmm.parallel import waves
 
-Array = NDArray[Any]
 Advance = Callable[[float], None]
 
 PIECE = 1 << 18

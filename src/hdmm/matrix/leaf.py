@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number, column_sums, exact, largest_row_sum
-from hdmm.matrix.factors import (
+from hdmm.matrix.arrays import Array
+from hdmm.matrix.axis_gram import (
     AllRangeGram,
     DenseGram,
     IdentityGram,
@@ -18,6 +18,7 @@ from hdmm.matrix.factors import (
     SumGram,
     WidthGram,
 )
+from hdmm.matrix.base import Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.intervals import interval_rows, interval_spread, interval_sums, running_sums
 
@@ -55,12 +56,10 @@ class Dense(Matrix):
         return self.array.dtype
 
     def apply(self, x: Array) -> Array:
-        product: Array = self.array @ x
-        return product
+        return self.array @ x
 
     def apply_t(self, y: Array) -> Array:
-        product: Array = self.array.T @ y
-        return product
+        return self.array.T @ y
 
     def gram(self) -> Gram:
         entries = self.array.astype(float)
@@ -76,24 +75,31 @@ class Dense(Matrix):
         return exact(self.column_norms(p).max())
 
     def rows(self, index: Array) -> Array:
-        rows: Array = self.array[index]
-        return rows
+        return self.array[index]
 
 
-@final
 @dataclass(frozen=True)
-class Identity(Matrix):
-    """Each cell by itself."""
+class ZerosAndOnes(Matrix):
+    """A structured matrix of zeros and ones over ``n`` cells."""
 
     n: int
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.n, self.n
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         return INTEGER
+
+    def power(self, p: Norm) -> Self:
+        return self
+
+
+@final
+@dataclass(frozen=True)
+class Identity(ZerosAndOnes):
+    """Each cell by itself."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.n
 
     def apply(self, x: Array) -> Array:
         return x.copy()
@@ -104,9 +110,6 @@ class Identity(Matrix):
     def gram(self) -> Gram:
         return Gram.of(IdentityGram(self.n))
 
-    def power(self, p: Norm) -> Identity:
-        return self
-
     def norm_power(self, p: Norm) -> Number:
         return 1
 
@@ -116,31 +119,21 @@ class Identity(Matrix):
 
 @final
 @dataclass(frozen=True)
-class Total(Matrix):
+class Total(ZerosAndOnes):
     """The sum of all cells."""
-
-    n: int
 
     @property
     def shape(self) -> tuple[int, int]:
         return 1, self.n
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return INTEGER
-
     def apply(self, x: Array) -> Array:
-        total: Array = np.sum(x, axis=0, keepdims=True)
-        return total
+        return np.sum(x, axis=0, keepdims=True)
 
     def apply_t(self, y: Array) -> Array:
         return np.repeat(y, self.n, axis=0)
 
     def gram(self) -> Gram:
         return Gram.of(OnesGram(self.n))
-
-    def power(self, p: Norm) -> Total:
-        return self
 
     def norm_power(self, p: Norm) -> Number:
         return 1
@@ -172,8 +165,7 @@ class Spiked(Matrix):
         return INTEGER
 
     def apply(self, x: Array) -> Array:
-        product: Array = (self.own - self.rest) * x + self.rest * x.sum(axis=0)
-        return product
+        return (self.own - self.rest) * x + self.rest * x.sum(axis=0)
 
     def apply_t(self, y: Array) -> Array:
         return self.apply(y)
@@ -195,18 +187,12 @@ class Spiked(Matrix):
 
 @final
 @dataclass(frozen=True)
-class Prefix(Matrix):
+class Prefix(ZerosAndOnes):
     """Every sum from the first cell up to some cell."""
-
-    n: int
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.n, self.n
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return INTEGER
 
     def apply(self, x: Array) -> Array:
         return running_sums(x)
@@ -217,9 +203,6 @@ class Prefix(Matrix):
     def gram(self) -> Gram:
         return Gram.of(PrefixGram(self.n))
 
-    def power(self, p: Norm) -> Prefix:
-        return self
-
     def norm_power(self, p: Norm) -> Number:
         return self.n
 
@@ -229,10 +212,9 @@ class Prefix(Matrix):
 
 @final
 @dataclass(frozen=True)
-class Width(Matrix):
+class Width(ZerosAndOnes):
     """Every range of one width."""
 
-    n: int
     width: int
 
     def __post_init__(self) -> None:
@@ -242,10 +224,6 @@ class Width(Matrix):
     @property
     def shape(self) -> tuple[int, int]:
         return self.n - self.width + 1, self.n
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return INTEGER
 
     def apply(self, x: Array) -> Array:
         lows = np.arange(self.shape[0])
@@ -258,9 +236,6 @@ class Width(Matrix):
     def gram(self) -> Gram:
         return Gram.of(WidthGram(self.n, self.width))
 
-    def power(self, p: Norm) -> Width:
-        return self
-
     def norm_power(self, p: Norm) -> Number:
         return min(self.width, self.shape[0])
 
@@ -270,18 +245,12 @@ class Width(Matrix):
 
 @final
 @dataclass(frozen=True)
-class AllRange(Matrix):
+class AllRange(ZerosAndOnes):
     """Every range, ordered by its low end, then by its high end."""
-
-    n: int
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.n * (self.n + 1) // 2, self.n
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return INTEGER
 
     def apply(self, x: Array) -> Array:
         return interval_sums(x, *np.triu_indices(self.n))
@@ -291,9 +260,6 @@ class AllRange(Matrix):
 
     def gram(self) -> Gram:
         return Gram.of(AllRangeGram(self.n))
-
-    def power(self, p: Norm) -> AllRange:
-        return self
 
     def norm_power(self, p: Norm) -> Number:
         middle = self.n // 2

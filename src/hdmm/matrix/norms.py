@@ -13,7 +13,8 @@ from math import lcm, prod
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number
+from hdmm.matrix.arrays import Array
+from hdmm.matrix.base import Matrix, Norm, Number
 
 _LIMIT = 1 << 22
 _CLASSES = 2048

@@ -1,7 +1,8 @@
-"""p-Identity strategies and their pseudo-inverses, known by their p extra queries (paper, def:gp; MATH §4).
+"""p-Identity strategies and their pseudo-inverses, known by their p extra queries.
 
 A(Θ) = [I; Θ]·D with D = diag(s)⁻¹ and s = 1 + 1ᵀΘ: every column sums to 1. With I + ΘΘᵀ = LLᵀ of size p and Z = L⁻¹Θ,
-(I + ΘᵀΘ)⁻¹ = I − ZᵀZ, so that products with inverses cost pn, and nothing of size n × n is written out.
+(I + ΘᵀΘ)⁻¹ = I − ZᵀZ, so that products with inverses cost pn, and nothing of size n × n is written out. See paper,
+section 4.3; docs/math.md, section 5.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.matrix.base import Array, Matrix, Norm, Number, along
-from hdmm.matrix.factors import Factor
+from hdmm.matrix.arrays import Array, along
+from hdmm.matrix.axis_gram import AxisGram
+from hdmm.matrix.base import Matrix, Norm, Number
 from hdmm.matrix.gram import Gram
 
 _FLOAT: np.dtype[Any] = np.dtype(np.float64)
@@ -44,8 +46,7 @@ class Bordered(Matrix):
 
     def apply_t(self, y: Array) -> Array:
         n = len(self.weights)
-        product: Array = along(self.weights, y) * y[:n] + self.queries.T @ y[n:]
-        return product
+        return along(self.weights, y) * y[:n] + self.queries.T @ y[n:]
 
     def gram(self) -> Gram:
         return Gram.of(PIdentityGram(self.weights, self.queries))
@@ -68,7 +69,7 @@ class Bordered(Matrix):
 
 @final
 @dataclass(frozen=True, eq=False)
-class PIdentityGram(Factor):
+class PIdentityGram(AxisGram):
     """The Gram of a diagonal matrix on top of a few rows."""
 
     weights: Array
@@ -79,12 +80,10 @@ class PIdentityGram(Factor):
         return len(self.weights)
 
     def apply(self, x: Array) -> Array:
-        product: Array = along(self.weights**2, x) * x + self.queries.T @ (self.queries @ x)
-        return product
+        return along(self.weights**2, x) * x + self.queries.T @ (self.queries @ x)
 
     def diagonal(self) -> Array:
-        diagonal: Array = self.weights**2 + np.einsum("ki,ki->i", self.queries, self.queries)
-        return diagonal
+        return self.weights**2 + np.einsum("ki,ki->i", self.queries, self.queries)
 
     def total(self) -> float:
         return float((self.weights**2).sum() + (self.queries.sum(axis=1) ** 2).sum())
@@ -116,8 +115,7 @@ class PIdentity(Matrix):
     def sums(self) -> Array:
         """s = 1 + 1ᵀΘ, rounded up so that no column of the entries as stored sums to more than 1."""
         rounding = (len(self.theta) + 4) * np.finfo(float).eps
-        sums: Array = (1 + self.theta.sum(axis=0)) * (1 + rounding)
-        return sums
+        return (1 + self.theta.sum(axis=0)) * (1 + rounding)
 
     @cached_property
     def root(self) -> Array:
@@ -127,8 +125,7 @@ class PIdentity(Matrix):
     @cached_property
     def shared(self) -> Array:
         """Z = L⁻¹Θ: the directions that the extra queries measure beside the cells."""
-        shared: Array = self.root @ self.theta
-        return shared
+        return self.root @ self.theta
 
     @cached_property
     def _entries(self) -> Bordered:
@@ -156,14 +153,13 @@ class PIdentity(Matrix):
         """(AᵀA)⁻¹x = diag(s)(I − ZᵀZ)diag(s)x, for a vector or each column of a matrix."""
         s = along(self.sums, x)
         scaled = s * x
-        product: Array = s * (scaled - self.shared.T @ (self.shared @ scaled))
-        return product
+        return s * (scaled - self.shared.T @ (self.shared @ scaled))
 
     def inverse(self) -> PIdentityInverse:
         """The pseudo-inverse A⁺ = (AᵀA)⁻¹Aᵀ."""
         return PIdentityInverse(self)
 
-    def error(self, gram: Factor) -> float:
+    def error(self, gram: AxisGram) -> float:
         """tr((AᵀA)⁻¹V) = Σ s_i²V_ii − tr(ZCZᵀ), C = diag(s)·V·diag(s), from products of V with p vectors only."""
         rows = self.shared * self.sums
         return float(self.sums**2 @ gram.diagonal() - np.sum(rows * gram.apply(rows.T).T))
@@ -188,8 +184,7 @@ class PIdentityInverse(Matrix):
     def apply(self, x: Array) -> Array:
         Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
         cells, extra = x[: len(s)], x[len(s) :]
-        product: Array = along(s, x) * (cells + Z.T @ (root @ extra - Z @ cells))
-        return product
+        return along(s, x) * (cells + Z.T @ (root @ extra - Z @ cells))
 
     def apply_t(self, y: Array) -> Array:
         Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
@@ -255,8 +250,7 @@ class _Powers(Matrix):
         return float(self.column_norms(p).max())
 
     def rows(self, index: Array) -> Array:
-        rows: Array = abs(self.matrix.rows(index)) ** self.exponent
-        return rows
+        return abs(self.matrix.rows(index)) ** self.exponent
 
     def _pieces(self) -> Iterator[Array]:
         rows, columns = self.shape
@@ -266,7 +260,7 @@ class _Powers(Matrix):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _ProductGram(Factor):
+class _ProductGram(AxisGram):
     """The Gram of a matrix by its products, with its diagonal given."""
 
     matrix: Matrix

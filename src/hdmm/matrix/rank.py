@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdmm.matrix.base import Array
+from hdmm.matrix.arrays import Array
 
 _SURE, _ROUNDING = 1e-6, 1e-12
 """Singular values above the first, relative to the largest, count; those below the second are nothing but rounding."""
@@ -44,5 +44,4 @@ def pseudo_inverse(entries: Array) -> Array:
     """A⁺ by singular values, as many of them as the rank says."""
     left, values, right = np.linalg.svd(entries.astype(float), full_matrices=False)
     count = rank(entries, values)
-    inverse: Array = (right[:count].T / values[:count]) @ left[:, :count].T
-    return inverse
+    return (right[:count].T / values[:count]) @ left[:, :count].T

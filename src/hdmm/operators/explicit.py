@@ -5,30 +5,30 @@ Under Gaussian noise it is the optimum up to the certificate, whatever the workl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import final
 
 from hdmm.matrix import Norm
-from hdmm.matrix.factors import DenseGram
-from hdmm.operators.base import Aside, Operator, Proposal
-from hdmm.operators.descent import DEFAULT, Effort
-from hdmm.operators.gaussian import opt0_gaussian
+from hdmm.matrix.axis_gram import DenseGram
+from hdmm.operators.base import MAX_CELLS_TOGETHER, Aside, Operator, Proposal, WorstCase
 from hdmm.operators.kron import Kron
-from hdmm.operators.laplace import opt0_laplace
-from hdmm.strategy import Block, ExplicitStrategy
-from hdmm.texttable import count_text
+from hdmm.operators.minimax.explicit import worst_explicit
+from hdmm.operators.opt0.gaussian import opt0_gaussian
+from hdmm.operators.opt0.laplace import opt0_laplace
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.strategy import Block, Strategy
+from hdmm.text import count_text
 from hdmm.workload import Encoded
 
 _FEWER = 5
 """Random starts over the cells of several attributes take longer, and find less, than those on one attribute."""
-CELLS = 512
-"""The most cells over several attributes."""
 
 
 @final
 @dataclass(frozen=True)
-class Explicit(Operator):
+class Explicit(Operator, WorstCase):
     """Optimise the queries over all cells of the workload's attributes; ``p`` is the number of extra queries."""
 
     p: int | None = None
@@ -42,8 +42,9 @@ class Explicit(Operator):
         if len(axes) < 2:
             return Kron(p=self.p).propose(workload, norm, effort)
         cells = prod(workload.sizes[axis] for axis in axes)
-        if cells > CELLS:
-            return Aside(f"{count_text(cells)} cells of {len(axes)} attributes together; at most {CELLS} are searched")
+        if cells > MAX_CELLS_TOGETHER:
+            together = f"{count_text(cells)} cells of {len(axes)} attributes together"
+            return Aside(f"{together}; at most {MAX_CELLS_TOGETHER} are searched")
         gram = DenseGram(workload.compact.gram().on(axes).dense())
         if norm == 2:
             solution = opt0_gaussian(gram, effort=effort)
@@ -51,4 +52,9 @@ class Explicit(Operator):
             fewer = replace(effort, restarts=-(-effort.restarts // _FEWER))
             solution = opt0_laplace(gram, self.p, effort=fewer)
         block = Block(axes, (solution.matrix,))
-        return Proposal(ExplicitStrategy(workload.sizes, (block,)), solution.bound)
+        return Proposal(Strategy(workload.sizes, (block,), "explicit"), solution.bound)
+
+    def propose_worst(
+        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
+    ) -> Proposal | None:
+        return worst_explicit(workload, limits, effort) if norm == 2 else None

@@ -13,18 +13,19 @@ from typing import final
 
 import numpy as np
 
+from hdmm.demand.kron_loss import Problem
 from hdmm.errors import TooLargeError
-from hdmm.matrix import DENSE_LIMIT, Array, Factor, Identity, Matrix, Norm
-from hdmm.matrix.factors import RowsGram, SelectedGram, SumGram, two_eigenvalues
-from hdmm.matrix.problem import Problem
-from hdmm.operators.base import Aside, Operator, Proposal, Solution
-from hdmm.operators.descent import DEFAULT, Effort, descend
-from hdmm.operators.even import Even
-from hdmm.operators.gaussian import opt0_gaussian
-from hdmm.operators.laplace import opt0_laplace
-from hdmm.strategy import Block, KronStrategy
-from hdmm.strategy.inverse import error
-from hdmm.texttable import count_text
+from hdmm.estimators.inverse import error
+from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Identity, Matrix, Norm
+from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram, two_eigenvalues
+from hdmm.operators.base import Aside, Operator, Proposal, Solution, WorstCase
+from hdmm.operators.minimax.explicit import worst_product
+from hdmm.operators.opt0.gaussian import opt0_gaussian
+from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
+from hdmm.operators.opt0.two_scalars import Even
+from hdmm.optimise.descent import DEFAULT, Effort, descend
+from hdmm.strategy import Block, Strategy
+from hdmm.text import count_text
 from hdmm.workload import Encoded
 
 _MOST = 1 << 400
@@ -39,15 +40,13 @@ _FAR = 2.0
 _QUICKEST, _QUICK, _ITERATIONS = 30, 60, 500
 """Steps of a descent on one attribute: for a rough answer, in the first rounds, and then."""
 _LIGHT = 1e-3
-_RATIO = 16
-"""Cells of an attribute for each extra query (MATH §1)."""
 _HEAVY = (0.5, 0.9, 0.1)
 """Weights of the totals to start from."""
 
 
 @final
 @dataclass(frozen=True)
-class Kron(Operator):
+class Kron(Operator, WorstCase):
     """Measure one Kronecker product. ``p`` is the number of extra queries on an attribute, by default its size / 16."""
 
     restarts: int | None = None
@@ -69,7 +68,12 @@ class Kron(Operator):
             )
         problem = Problem(workload.compact.gram(), axes)
         solved = solve(problem, norm, effort, self.p, self.restarts, alone=len(axes) == 1)
-        return Proposal(KronStrategy(workload.sizes, (Block(axes, tuple(solved.factors)),)), solved.bound)
+        return Proposal(Strategy(workload.sizes, (Block(axes, tuple(solved.factors)),), "kron"), solved.bound)
+
+    def propose_worst(
+        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
+    ) -> Proposal | None:
+        return worst_product(workload, limits, effort) if norm == 2 and len(workload.products) == 1 else None
 
 
 @final
@@ -189,7 +193,7 @@ class _Descent:
 
 
 def _opt0(
-    gram: Factor, norm: Norm, effort: Effort, p: int | None, before: Matrix, iterations: int, *, alone: bool = False
+    gram: AxisGram, norm: Norm, effort: Effort, p: int | None, before: Matrix, iterations: int, *, alone: bool = False
 ) -> Solution:
     """The best strategy for one attribute, from the one before; more is tried for an attribute that is alone."""
     if isinstance(gram, RowsGram) and not _roundable(gram):
@@ -200,7 +204,7 @@ def _opt0(
     if not _roundable(gram):
         return _counts(gram)
     if p is None and not alone and two_eigenvalues(gram) is None:
-        p = max(1, gram.size // _RATIO)
+        p = usual_queries(gram.size)
     warm = None if isinstance(before, Identity) else before
     solution = opt0_laplace(gram, p, effort=effort, start=warm, iterations=iterations)
     return solution if _measurable(solution.matrix) else _counts(gram)
@@ -211,17 +215,17 @@ def _measurable(matrix: Matrix) -> bool:
     return matrix.dtype.kind == "i" or matrix.shape[0] * matrix.shape[1] <= DENSE_LIMIT
 
 
-def _counts(gram: Factor) -> Solution:
+def _counts(gram: AxisGram) -> Solution:
     """Every cell by itself: what is left for an attribute of too many cells."""
     return Solution(Identity(gram.size), gram.trace())
 
 
-def _roundable(gram: Factor) -> bool:
+def _roundable(gram: AxisGram) -> bool:
     """Whether an optimised strategy can be, before it is searched for."""
     return gram.size**2 <= DENSE_LIMIT or _least_queries(gram) * gram.size <= DENSE_LIMIT
 
 
-def _least_queries(gram: Factor) -> int:
+def _least_queries(gram: AxisGram) -> int:
     """How many queries an optimised strategy has at least: one for each cell that the workload tells apart."""
     match gram:
         case SumGram(terms=((_, only),)):
@@ -273,8 +277,7 @@ def _joint(
 
 def _weights(x: Array) -> Array:
     """Numbers between 0 and 1 from any numbers; the ends themselves are never reached."""
-    weights: Array = 1 / (1 + np.exp(-np.clip(x, -20, 20)))
-    return weights
+    return 1 / (1 + np.exp(-np.clip(x, -20, 20)))
 
 
 def _even_errors(problem: Problem, place: int, even: Even, t: float) -> Array:

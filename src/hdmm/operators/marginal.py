@@ -13,13 +13,13 @@ import numpy as np
 
 from hdmm.matrix import Identity, Matrix, Norm
 from hdmm.operators.base import Aside, Operator, Proposal
-from hdmm.operators.convex import convex
-from hdmm.operators.demand import demand_of
-from hdmm.operators.descent import DEFAULT, Effort
-from hdmm.operators.hopping import search
-from hdmm.operators.lattice import Weighted
+from hdmm.operators.marginals.convex import convex
+from hdmm.operators.marginals.demand import demand_of
+from hdmm.operators.marginals.local_search import search
+from hdmm.operators.marginals.weights import Weighted
 from hdmm.operators.weights import dyadic
-from hdmm.strategy import Block, MarginalStrategy
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded
 
 _NEGLIGIBLE = 1e-7
@@ -49,10 +49,10 @@ class Marginal(Operator):
 
 def strategy(
     workload: Encoded, axes: Sequence[int], found: Weighted, norm: Norm, bases: Mapping[int, Matrix]
-) -> MarginalStrategy:
+) -> Strategy:
     """The weighted marginals as a strategy, over the given bases of some attributes."""
     blocks = _blocks(workload, axes, _needed(found, norm), bases)
-    return MarginalStrategy(workload.sizes, tuple(blocks))
+    return Strategy(workload.sizes, tuple(blocks), "marginal")
 
 
 def _needed(found: Weighted, norm: Norm) -> list[tuple[int, float]]:

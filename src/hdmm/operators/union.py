@@ -2,8 +2,9 @@
 
 With E_j the loss of group j alone, the best weights are ∛E_j under Laplace noise and ∜E_j under Gaussian, for a total
 of (Σ∛E_j)³ and (Σ√E_j)². Groups are the user's, or the best found of: every product by itself, products on the same
-attributes, and pairs merged greedily while that helps (MATH §5). Where all groups share one factor for each attribute,
-answers use all blocks together by exact global least squares; otherwise each product is answered from its own block.
+attributes, and pairs merged greedily while that helps (docs/math.md, section 6). Where all groups share one factor for
+each attribute, answers use all blocks together by exact global least squares; otherwise each product is answered from
+its own block.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import inf
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
+from hdmm.demand.kron_loss import Problem
 from hdmm.errors import WorkloadError, nearest
-from hdmm.matrix import Factor, Gram, Matrix, Norm
-from hdmm.matrix.gram import Term
-from hdmm.matrix.problem import Problem
-from hdmm.operators.base import Aside, Operator, Proposal, loss
-from hdmm.operators.descent import DEFAULT, Effort
+from hdmm.estimators.estimator import LinearEstimator, loss
+from hdmm.estimators.least_squares import local_least_squares
+from hdmm.matrix import AxisGram, Gram, Matrix, Norm
+from hdmm.matrix.gram import GramTerm
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.kron import Solved, solve
 from hdmm.operators.weights import dyadic
-from hdmm.strategy import Block, MarginalStrategy, Strategy, UnionStrategy
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded, EncodedProduct
 
 _MERGED = 12
@@ -62,7 +65,7 @@ class Union(Operator):
         tried = [best]
         if best is not partitions[0] and split.loss(partitions[0]) < _NEAR * split.loss(best):
             tried.append(partitions[0])  # with shared factors, least squares over all blocks may still make it the best
-        roughly = [(split.error(split.strategy(partition, quick=True)), partition) for partition in tried]
+        roughly = [(split.error(split.estimator(partition, quick=True)), partition) for partition in tried]
         return Proposal(split.strategy(min(roughly, key=lambda one: one[0])[1]))
 
 
@@ -77,7 +80,7 @@ class _Split:
         self._p = p
         self._restarts = restarts
         self._known: dict[tuple[frozenset[EncodedProduct], bool], Solved] = {}
-        self._alone: dict[tuple[Factor, bool], Solved] = {}
+        self._alone: dict[tuple[AxisGram, bool], Solved] = {}
 
     def loss(self, partition: Sequence[Group]) -> float:
         """The loss of all groups together, each answered from its own block."""
@@ -102,6 +105,10 @@ class _Split:
         return best
 
     def strategy(self, partition: Sequence[Group], *, quick: bool = False) -> Strategy:
+        """The blocks of a partition, weighted."""
+        return self.estimator(partition, quick=quick).strategy
+
+    def estimator(self, partition: Sequence[Group], *, quick: bool = False) -> LinearEstimator[Any]:
         """The blocks of a partition, weighted; with shared factors, for global least squares if that is better."""
         solved = [self._solved(group, replace(self._effort, quick=quick)) for group in partition]
         power = 1 / 3 if self._norm == 1 else 1 / 4
@@ -110,15 +117,15 @@ class _Split:
             Block(_axes(group), tuple(one.factors), dyadic(weight / weights.max()))
             for group, one, weight in zip(partition, solved, weights, strict=True)
         ]
-        local: Strategy = UnionStrategy(self._workload.sizes, tuple(blocks))
+        local = local_least_squares(Strategy(self._workload.sizes, tuple(blocks), "union"))
         shared = _shared(self._workload, blocks)
         return local if shared is None else min((local, shared), key=self.error)
 
-    def error(self, strategy: Strategy) -> float:
-        """The loss of a strategy; infinite where it does not answer every question."""
-        if not all(strategy.supports(product) for product in self._workload.products):
+    def error(self, estimator: LinearEstimator[Any]) -> float:
+        """The loss of a strategy; infinite if it does not answer every question."""
+        if not all(estimator.supports(product) for product in self._workload.products):
             return inf
-        return loss(strategy, self._workload, self._norm)
+        return loss(estimator, self._workload, self._norm)
 
     def _solved(self, group: Group, effort: Effort) -> Solved:
         key = (frozenset(group), effort.quick)
@@ -130,7 +137,7 @@ class _Split:
         if len(group) == 1 and group[0].condition is None:
             return self._product(group[0], effort)
         terms = [
-            Term(float(product.weight) ** 2 * term.coefficient, term.factors)
+            GramTerm(float(product.weight) ** 2 * term.coefficient, term.factors)
             for product in group
             for term in product.terms
         ]
@@ -150,8 +157,8 @@ class _Split:
         return Solved(factors, [], total)
 
 
-def _shared(workload: Encoded, blocks: Sequence[Block]) -> MarginalStrategy | None:
-    """The same blocks for global least squares; None where they do not share factors or tell too few cells apart."""
+def _shared(workload: Encoded, blocks: Sequence[Block]) -> LinearEstimator[Any] | None:
+    """Global least squares on the same blocks; None if they do not share factors, or separate too few cells."""
     weights: dict[tuple[int, ...], Fraction] = {}
     factors: dict[int, Matrix] = {}
     for block in blocks:
@@ -159,9 +166,9 @@ def _shared(workload: Encoded, blocks: Sequence[Block]) -> MarginalStrategy | No
         for axis, factor in zip(block.axes, block.factors, strict=True):
             if factors.setdefault(axis, factor) != factor or len(block.axes) > _WIDEST:
                 return None
-    joined = tuple(Block(axes, tuple(factors[axis] for axis in axes), weight) for axes, weight in weights.items())
+    merged = tuple(Block(axes, tuple(factors[axis] for axis in axes), weight) for axes, weight in weights.items())
     try:
-        return MarginalStrategy(workload.sizes, joined)
+        return local_least_squares(Strategy(workload.sizes, merged, "marginal"))
     except ValueError:
         return None
 

@@ -1,4 +1,4 @@
-"""The census workloads SF1 and SF1+: tables P1 to PCT12O of the 2010 Summary File 1, written out (MATH §1)."""
+"""The census workloads SF1 and SF1+: tables P1 to PCT12O of the 2010 Summary File 1, written out."""
 
 from __future__ import annotations
 

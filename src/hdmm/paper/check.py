@@ -13,8 +13,9 @@ from typing import Any, Literal, cast, final
 
 from hdmm import baselines, operators
 from hdmm.bounds import svd_bound
+from hdmm.estimators.least_squares import strategy_loss
 from hdmm.matrix import Norm
-from hdmm.operators.base import Aside, Operator, Proposal, loss
+from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.paper import census, workloads
 from hdmm.paper.rounding import ROUNDING, Loss, best_loss, rounded
 from hdmm.privacy.budget import Budget
@@ -141,7 +142,7 @@ def check_strategies(kind: Literal["one-d", "multi-d"]) -> Iterator[Cell]:
                 if isinstance(proposal, Aside):  # a workload of one product: one group is all there is
                     proposal = operators.Kron().propose(encoded, norm)
                 assert isinstance(proposal, Proposal)
-                squared = loss(proposal.strategy, encoded, norm)
+                squared = strategy_loss(proposal.strategy, encoded, norm)
                 note = f"{perf_counter() - start:.1f} s"
                 if proposal.bound is not None:
                     note += f", at most {squared / proposal.bound - 1:.1e} above optimal"
@@ -168,7 +169,7 @@ def _beyond(
     if isinstance(proposal, Aside):
         note += " is OPT_M here"
     else:
-        squared = loss(proposal.strategy, encoded, norm)
+        squared = strategy_loss(proposal.strategy, encoded, norm)
         note += f" {rmse(squared):,.2f}, {perf_counter() - start:.1f} s"
         best = best_loss([best, Loss(squared, rounded(proposal.strategy, encoded, norm))])
     return cell("beyond", rmse(best.squared), paper, f"{note}, {best.note}", rounding=best.rounding)
@@ -189,7 +190,7 @@ def _rmse(encoded: Encoded, variance: float, squared: float) -> float:
 def _loss(operator: Operator, encoded: Encoded, norm: Norm) -> float:
     proposal = operator.propose(encoded, norm)
     assert isinstance(proposal, Proposal)
-    return loss(proposal.strategy, encoded, norm)
+    return strategy_loss(proposal.strategy, encoded, norm)
 
 
 def _sum_of_norms(encoded: Encoded, norm: Norm) -> float:

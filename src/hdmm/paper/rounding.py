@@ -8,10 +8,10 @@ from math import sqrt
 from typing import final
 
 from hdmm.errors import TooLargeError
+from hdmm.estimators.estimator import loss
 from hdmm.matrix import Norm
-from hdmm.operators.base import loss
+from hdmm.selection.quantise import Quantised, quantise
 from hdmm.strategy import Strategy
-from hdmm.strategy.integer import Rounded, round_strategy
 from hdmm.workload import Encoded
 
 ROUNDING = 1e-4
@@ -46,8 +46,8 @@ def best_loss(losses: Sequence[Loss]) -> Loss:
 def rounded(strategy: Strategy, encoded: Encoded, norm: Norm) -> float | None:
     """Its total squared error with integer queries; None where those would be too large to be measured."""
     try:
-        found = round_strategy(strategy, encoded, norm)
+        quantised = quantise(strategy, encoded, norm)
     except TooLargeError:
         return None
-    assert isinstance(found, Rounded)
-    return loss(found.strategy, encoded, norm)
+    assert isinstance(quantised, Quantised)
+    return loss(quantised.estimator, encoded, norm)

@@ -1,4 +1,4 @@
-"""The workloads of the paper's tables on one attribute, CPS, Adult and Loans (MATH §1)."""
+"""The workloads of the paper's tables on one attribute, CPS, Adult and Loans."""
 
 from __future__ import annotations
 
@@ -70,5 +70,4 @@ def _legacy_permutation(n: int) -> list[int]:
     """The shuffle of the published experiments: numpy's legacy generator, seed 0."""
     import numpy as np
 
-    order: list[int] = np.random.RandomState(0).permutation(n).tolist()
-    return order
+    return np.random.RandomState(0).permutation(n).tolist()

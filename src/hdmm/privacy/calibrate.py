@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, isqrt, sqrt
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 
 from hdmm.errors import FaultError
 from hdmm.matrix import Norm
+from hdmm.privacy.balls import ball, precision
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.noise import laplace_variance, round_up
+from hdmm.privacy.scale import laplace_variance, round_up
 from hdmm.strategy import Block
-from hdmm.strategy.block import Change
+from hdmm.strategy.sensitivity import Change
 
 NoiseKind = Literal["laplace", "gaussian"]
 NORM: dict[NoiseKind, Norm] = {"laplace": 1, "gaussian": 2}
@@ -112,24 +113,12 @@ def leaks_at_most(sigma: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
 
     The δ that it needs is Φ(1/2σ − εσ) − e^ε·Φ(−1/2σ − εσ) (Balle and Wang 2018, theorem 8).
     """
-    import flint
-
-    before = flint.ctx.prec
-    try:
-        flint.ctx.prec = 256 + int(2 * epsilon) + delta.denominator.bit_length()
-        s, e, d = (_ball(value) for value in (sigma, epsilon, delta))
+    with precision(256 + int(2 * epsilon) + delta.denominator.bit_length()) as flint:
+        s, e, d = (ball(value) for value in (sigma, epsilon, delta))
         a, b = 1 / (2 * s), e * s
         root = flint.arb(2).sqrt()
         needed = (((b - a) / root).erfc() - e.exp() * ((a + b) / root).erfc()) / 2
         return bool(needed <= d)
-    finally:
-        flint.ctx.prec = before
-
-
-def _ball(value: Fraction) -> Any:
-    import flint
-
-    return flint.arb(flint.fmpq(value.numerator, value.denominator))
 
 
 def gaussian_sigma(budget: Budget) -> float:

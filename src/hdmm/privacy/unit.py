@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, Literal, final, get_args
 
-from hdmm.errors import BudgetError, InputError
+from hdmm.errors import BudgetError, InputError, is_integer
 from hdmm.matrix import Norm
 from hdmm.numbers import shown
 from hdmm.schema import Schema
-from hdmm.strategy.block import Block, Change, added
-from hdmm.strategy.replaced import replaced
+from hdmm.strategy.block import Block
+from hdmm.strategy.replacement import replaced
+from hdmm.strategy.sensitivity import Change, added
 
-_MOST_ROWS = 10**6
-_LONGEST = 200
+Neighbours = Literal["add-remove", "replace-one"]
+
+_MAX_ROWS = 10**6
+_MAX_NAME = 200
+"""Characters of the name of a column."""
 
 
 @final
@@ -22,23 +26,23 @@ _LONGEST = 200
 class Unit:
     """Up to ``rows`` rows that are added or removed, or replaced by as many others.
 
-    With ``id``, the column that tells people apart, they are a person's: of anyone who has more rows, so many are
+    With ``id``, the column that tells people apart, they are a person's: of anyone who has more rows, this many are
     counted, chosen by looking at that person's rows alone.
     """
 
     rows: int = 1
-    neighbours: Literal["add-remove", "replace-one"] = "add-remove"
+    neighbours: Neighbours = "add-remove"
     id: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows <= _MOST_ROWS:
+        if not is_integer(self.rows) or not 1 <= self.rows <= _MAX_ROWS:
             raise BudgetError(
-                f"rows={shown(self.rows)}: expected an integer from 1 to {_MOST_ROWS:,}, such as Unit(rows=1)"
+                f"rows={shown(self.rows)}: expected an integer from 1 to {_MAX_ROWS:,}, such as Unit(rows=1)"
             )
-        if self.neighbours not in ("add-remove", "replace-one"):
+        if self.neighbours not in get_args(Neighbours):
             raise BudgetError(f"neighbours={shown(self.neighbours)}: expected 'add-remove' or 'replace-one'")
         if self.id is not None and not (
-            isinstance(self.id, str) and 1 <= len(self.id) <= _LONGEST and self.id.isprintable()
+            isinstance(self.id, str) and 1 <= len(self.id) <= _MAX_NAME and self.id.isprintable()
         ):
             raise BudgetError(f"id={shown(self.id)}: expected the name of the column that tells people apart, or None")
 
@@ -57,6 +61,13 @@ class Unit:
         """
         power, exact = (added if self.neighbours == "add-remove" else replaced)(blocks, p)
         return Change(self.rows**p * power, exact)
+
+    def excess(self, blocks: Sequence[Block], p: Norm) -> float:
+        """Ratio of the unit's squared sensitivity to that of adding or removing as many rows."""
+        if self.neighbours == "add-remove":
+            return 1.0
+        ratio = self.change(blocks, p).power / (self.rows**p * added(blocks, p).power)
+        return float(ratio) ** (2 // p)
 
 
 def check_unit(unit: Unit, schema: Schema) -> None:

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import SchemaError, WorkloadError, nearest
+from hdmm.errors import SchemaError, WorkloadError, is_integer, nearest
 from hdmm.numbers import shown
 from hdmm.schema.domain import COMPARE, EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, text_of, writable
 from hdmm.schema.levels import Groups, read_levels
@@ -91,7 +91,7 @@ class Integers(Domain):
         self, min: int, max: int, *, other: bool = False, missing: bool = False, levels: Groups | None = None
     ) -> None:
         for name, bound in (("min", min), ("max", max)):
-            if isinstance(bound, bool) or not isinstance(bound, int) or abs(bound) >= 1 << 60:
+            if not is_integer(bound) or abs(bound) >= 1 << 60:
                 raise SchemaError(
                     f"{name}={shown(bound)}: expected an integer below 2**60, for example Integers(min=0, max=114)"
                 )

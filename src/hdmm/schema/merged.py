@@ -15,7 +15,7 @@ from hdmm.schema.bins import Bins
 from hdmm.schema.domain import COMPARE, OUTSIDE, Codes, Comparison, Domain, is_name
 from hdmm.schema.kinds import Boolean, Listed, as_domain
 from hdmm.schema.levels import LARGEST, Level, Named
-from hdmm.texttable import count_text
+from hdmm.text import count_text
 
 _HINTS = 4096  # with more labels, the nearest one is not looked for
 

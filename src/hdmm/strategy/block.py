@@ -8,13 +8,11 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 from operator import ge
-from typing import NamedTuple, final
+from typing import final
 
-from hdmm.matrix import Condition, Filtered, Identity, Kron, Matrix, Norm, Number, Total
-from hdmm.matrix.compose import restricted
+from hdmm.matrix import Condition, Filtered, Kron, Matrix, Total
+from hdmm.matrix.axes import Axes
 from hdmm.matrix.exact import reach_of
-from hdmm.matrix.norms import stacked_norm
-from hdmm.matrix.subsets import Axes
 
 REACH = 1 << 57
 """The most times a count that a query may add up to: it is then answered exactly, a few bits of a count at a time."""
@@ -96,79 +94,3 @@ def largest_reach(blocks: Sequence[Block]) -> int:
             reach *= known[id(factor)]
         largest = max(largest, reach)
     return largest
-
-
-@final
-class Change(NamedTuple):
-    """By how much the weighted answers of all blocks can change, as a norm to the power p: exact, or an upper bound."""
-
-    power: Number
-    exact: bool
-
-
-def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
-    """The largest column norm, to the power p, of all weighted blocks together: exact, or an upper bound."""
-    return added(blocks, p).power
-
-
-def added(blocks: Sequence[Block], p: Norm) -> Change:
-    """How much the answers change, at most, where one record is added or removed.
-
-    It is never 0: queries that count nobody are measured like any others.
-    """
-    found = _joint_norm(blocks, p)
-    if found is not None:
-        return Change(found or 1, True)
-    return Change(sum((block.weight**p * block.matrix.norm_power(p) for block in blocks), start=0) or 1, False)
-
-
-def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
-    """The exact norm; None where it is not known."""
-    if len(blocks) == 1 and blocks[0].condition is None:
-        return blocks[0].weight ** p * blocks[0].matrix.norm_power(p)
-    if all(block.condition is None and all(isinstance(f, Identity) for f in block.factors) for block in blocks):
-        return _plain(sum((block.weight**p for block in blocks), Fraction(0)))
-    even = _even_norm(blocks, p)
-    if even is not None:
-        return even
-    if any(block.joint for block in blocks):
-        return None
-    sizes: dict[int, int] = {}
-    for block in blocks:
-        sizes.update((axis, factor.shape[1]) for axis, factor in zip(block.axes, block.factors, strict=True))
-    totals: dict[int, Matrix] = {axis: Total(size) for axis, size in sorted(sizes.items())}
-    parts, weights = [], []
-    for block in blocks:
-        factors = totals | dict(zip(block.axes, block.factors, strict=True))
-        if block.condition is None:
-            parts.append(list(factors.values()))
-            weights.append(block.weight**p)
-        else:  # |entry|^p is |product's entry|^p times the condition, which is a signed sum
-            for term in block.condition.terms:
-                parts.append([restricted(factor, term.masks.get(axis)) for axis, factor in factors.items()])
-                weights.append(block.weight**p * term.coefficient)
-    return stacked_norm(parts, weights, p)
-
-
-def _even_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
-    """The norm where all columns of every factor have the same one: every cell is then as bad as any other."""
-    known: dict[int, Number | None] = {}
-    totals: dict[int, Number] = {}  # by the denominator of the weight: fractions are slow to add up
-    for block in blocks:
-        norm: Number = block.weight.numerator**p
-        for factor in block.factors:
-            if id(factor) not in known:
-                largest = factor.norm_power(p)
-                known[id(factor)] = largest if (factor.column_norms(p) == largest).all() else None
-            own = known[id(factor)]
-            if own is None or block.condition is not None:
-                return None
-            norm = norm * own
-        denominator = block.weight.denominator**p
-        totals[denominator] = totals.get(denominator, 0) + norm
-    total = sum((value * Fraction(1, denominator) for denominator, value in totals.items()), Fraction(0))
-    return _plain(total) if isinstance(total, Fraction) else total
-
-
-def _plain(value: Fraction) -> Number:
-    return value.numerator if value.denominator == 1 else value

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.errors import TooLargeError, WorkloadError
-from hdmm.matrix.workspace import DENSE_LIMIT, memory_limit
+from hdmm.memory.limit import memory_limit
+from hdmm.memory.workspace import DENSE_LIMIT
 from hdmm.numbers import shown
 from hdmm.schema import Boolean, Comparison, Domain
-from hdmm.texttable import count_text
+from hdmm.text import count_text
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -107,8 +108,7 @@ def _parse(condition: str) -> exp.Expression:
     where = given.get("where")
     if where is None or any(value for key, value in given.items() if key not in ("expressions", "where", "kind")):
         raise WorkloadError(f"condition {shown(condition)} is not one condition; {_SUPPORTED}")
-    found: exp.Expression = where.this
-    return found
+    return where.this
 
 
 def _chain(node: Any) -> list[Any]:

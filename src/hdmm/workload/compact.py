@@ -17,7 +17,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from hdmm.matrix import Array, Condition, Dense, Identity, Matrix, Stack, Total
-from hdmm.matrix.cells import Complement, Restricted, Select
+from hdmm.matrix.wrappers import Complement, Restricted, Select
 from hdmm.workload.encode import Encoded, EncodedProduct, encoded_product, essential
 
 _EXPLICIT = 1 << 20

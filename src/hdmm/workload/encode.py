@@ -20,9 +20,9 @@ import numpy as np
 from hdmm.errors import InputError, TooLargeError
 from hdmm.matrix import (
     Array,
+    AxisGram,
     Condition,
     Dense,
-    Factor,
     Filtered,
     Gram,
     Identity,
@@ -34,10 +34,11 @@ from hdmm.matrix import (
     constant_rows,
 )
 from hdmm.matrix.compose import filtered_terms, restricted
-from hdmm.matrix.gram import Term
-from hdmm.matrix.workspace import check_answers, memory_limit
+from hdmm.matrix.gram import GramTerm
+from hdmm.memory.limit import memory_limit
+from hdmm.memory.workspace import check_answers
 from hdmm.schema import Schema
-from hdmm.texttable import bytes_text
+from hdmm.text import bytes_text
 from hdmm.workload.conditions import across
 
 if TYPE_CHECKING:
@@ -63,12 +64,18 @@ class EncodedProduct:
     """
 
     factors: Mapping[int, Matrix]
-    grams: Mapping[int, Factor]
+    grams: Mapping[int, AxisGram]
     weight: Fraction
     condition: Condition | None = None
     name: str = ""
     multiples: Array = field(default_factory=lambda: _ONCE)
     """For a product without axes: how many times the count of all records each of its queries asks, maybe 0 times."""
+
+    @staticmethod
+    def of(factors: Mapping[int, Matrix], condition: Condition | None = None) -> EncodedProduct:
+        """A product of weight 1 with these factors."""
+        grams = {axis: factor.axis_gram() for axis, factor in factors.items()}
+        return EncodedProduct(factors, grams, Fraction(1), condition)
 
     @property
     def empty(self) -> bool:
@@ -91,14 +98,14 @@ class EncodedProduct:
         return len(self.multiples) * prod([factor.shape[0] for factor in self.factors.values()])
 
     @property
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[GramTerm, ...]:
         """The Gram of the product without its weight: one term, or one for each pair of the condition's terms.
 
         A product that counts nobody has none.
         """
         if self.empty:
             return ()
-        return (Term(self.squares, self.grams),) if self.condition is None else self._filtered_terms
+        return (GramTerm(self.squares, self.grams),) if self.condition is None else self._filtered_terms
 
     @property
     def total(self) -> EncodedProduct:
@@ -126,7 +133,7 @@ class EncodedProduct:
         if self.total is self and not any(isinstance(factor, Repeated) for factor in self.factors.values()):
             return self
         inner = {axis: f.inner for axis, f in self.factors.items() if isinstance(f, Repeated)}
-        grams = {axis: factor.gram().factor() for axis, factor in inner.items()}
+        grams = {axis: factor.axis_gram() for axis, factor in inner.items()}
         return replace(self, factors={**self.factors, **inner}, grams={**self.grams, **grams}, multiples=_ONCE)
 
     def once(self) -> EncodedProduct:
@@ -149,7 +156,7 @@ class EncodedProduct:
         return max(total, 0.0)  # the terms of a condition may cancel
 
     @cached_property
-    def _filtered_terms(self) -> tuple[Term, ...]:
+    def _filtered_terms(self) -> tuple[GramTerm, ...]:
         assert self.condition is not None
         return filtered_terms(self.grams, self.condition)
 
@@ -267,7 +274,7 @@ class Encoded:
     @cached_property
     def _gram(self) -> Gram:
         terms = (
-            Term(float(product.weight) ** 2 * term.coefficient, term.factors)
+            GramTerm(float(product.weight) ** 2 * term.coefficient, term.factors)
             for product in self.products
             for term in product.terms
         )
@@ -285,7 +292,7 @@ class Encoder:
         self._written = 0
         self._products: list[tuple[str, list[tuple[str, Predicates]], Fraction, str | None]] = []
         self._constants: dict[int, tuple[Matrix, Array | None]] = {}
-        self._grams: dict[int, tuple[Matrix, Factor]] = {}
+        self._grams: dict[int, tuple[Matrix, AxisGram]] = {}
 
     def add(self, name: str, predicates: Mapping[str, Predicates], weight: Fraction, where: str | None = None) -> None:
         """Check and take one product."""
@@ -323,8 +330,8 @@ class Encoder:
         for name, keys, weight, where in self._products:
             factors = dict(self._known[key] for key in keys)
             condition = None if where is None else self._conditions[where]
-            if condition is not None and where is not None and len(condition.terms) == 1:
-                for axis, mask in condition.terms[0].masks.items():
+            if condition is not None and where is not None and len(condition.boxes) == 1:
+                for axis, mask in condition.boxes[0].masks.items():
                     factor = factors.get(axis) or totals[axis]
                     factors[axis] = narrowed.setdefault((where, axis, id(factor)), restricted(factor, mask))
                 condition = None
@@ -345,9 +352,9 @@ class Encoder:
             self._constants[id(factor)] = (factor, constant_rows(factor))
         return self._constants[id(factor)][1]
 
-    def _gram(self, factor: Matrix) -> Factor:
+    def _gram(self, factor: Matrix) -> AxisGram:
         if id(factor) not in self._grams:
-            self._grams[id(factor)] = (factor, factor.gram().factor())
+            self._grams[id(factor)] = (factor, factor.axis_gram())
         return self._grams[id(factor)][1]
 
 
@@ -406,7 +413,7 @@ def _satisfying(condition: Condition, factors: Mapping[int, Matrix]) -> tuple[in
     counted = {axis: factors[axis].column_norms(1) > 0 for axis in condition.axes}
     satisfying = sum(
         term.coefficient * prod([int((cells & term.masks.get(axis, True)).sum()) for axis, cells in counted.items()])
-        for term in condition.terms
+        for term in condition.boxes
     )
     return satisfying, prod([int(cells.sum()) for cells in counted.values()])
 
@@ -416,7 +423,7 @@ def encoded_product(
     weight: Fraction,
     condition: Condition | None = None,
     name: str = "",
-    gram_of: Callable[[Matrix], Factor] = lambda factor: factor.gram().factor(),
+    gram_of: Callable[[Matrix], AxisGram] = lambda factor: factor.axis_gram(),
 ) -> EncodedProduct:
     """A product from what is `essential` of it."""
     if isinstance(own, np.ndarray):

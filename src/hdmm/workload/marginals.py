@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from hdmm.errors import TooLargeError, WorkloadError, nearest
+from hdmm.errors import TooLargeError, WorkloadError, is_integer, nearest
 from hdmm.numbers import shown
 from hdmm.schema import Schema
 from hdmm.workload.predicates import Identity, Prefix
@@ -41,9 +41,7 @@ def marginals(
     for name in ("k", "up_to", "max_cells"):
         value = given[name]
         low, high = (1, None) if name == "max_cells" else (0, len(schema))
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high)
-        ):
+        if value is not None and (not is_integer(value) or value < low or (high is not None and value > high)):
             raise WorkloadError(
                 f"marginals: {name}={shown(value)}: expected an integer from {low}{f' to {high}' if high else ''}"
             )

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm import matrix
-from hdmm.errors import TooLargeError, WorkloadError, nearest
+from hdmm.errors import TooLargeError, WorkloadError, is_integer, nearest
 from hdmm.matrix import Matrix
 from hdmm.numbers import shown
 from hdmm.schema import Bins, Domain, Listed, text_of
-from hdmm.texttable import count_text
+from hdmm.text import count_text
 from hdmm.workload.clauses import check_cells
 from hdmm.workload.conditions import holds
 
@@ -162,7 +162,7 @@ class Width(Predicates):
     width: int
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        if isinstance(self.width, bool) or not isinstance(self.width, int) or not 1 <= self.width <= domain.declared:
+        if not is_integer(self.width) or not 1 <= self.width <= domain.declared:
             raise WorkloadError(
                 f"width={shown(self.width)}: expected an integer from 1 to {domain.declared}, the size of {name!r}"
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hdmm.errors import ArtefactError, FaultError
-from hdmm.files import check_regular
+from hdmm.files.atomic import check_regular
 
 FORMAT = 1
 

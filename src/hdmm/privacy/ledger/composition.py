@@ -17,8 +17,6 @@ Queries may be chosen by looking at earlier releases, and so may budgets (Feldma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -26,6 +24,7 @@ from functools import lru_cache
 from typing import Any, Literal, final
 
 from hdmm.errors import BudgetError, FaultError
+from hdmm.privacy.balls import ball, precision
 from hdmm.privacy.budget import Budget, decimal_text
 from hdmm.privacy.calibrate import certified_sigma
 
@@ -146,8 +145,8 @@ def mu_squared_of_laplace(epsilon: Fraction) -> Fraction:
 
     μ = 2·Φ⁻¹(e^ε/(1 + e^ε)): there the trade-off curves of both meet (Dong, Roth and Su 2019).
     """
-    with _precision(64 + int(3 * epsilon) + 2 * epsilon.denominator.bit_length()) as flint:
-        half = flint.arb(flint.fmpq(epsilon.numerator, 2 * epsilon.denominator))
+    with precision(320 + int(3 * epsilon) + 2 * epsilon.denominator.bit_length()):
+        half = ball(epsilon / 2)
         quantile = half.tanh().erfinv() if epsilon < 1 else (2 / (1 + (2 * half).exp())).erfcinv()
         return rounded(_fraction((8 * quantile**2).upper()), _UP)
 
@@ -156,23 +155,11 @@ def epsilon_of_laplace(mu_squared: Fraction) -> Fraction:
     """The largest ε of which a Laplace release counts as so much μ², rounded down."""
     if mu_squared < _LEAST**2:
         return Fraction(0)
-    with _precision(64 + int(mu_squared) + 2 * mu_squared.denominator.bit_length()) as flint:
-        root = (flint.arb(flint.fmpq(mu_squared.numerator, mu_squared.denominator)) / 8).sqrt()
+    with precision(320 + int(mu_squared) + 2 * mu_squared.denominator.bit_length()):
+        root = (ball(mu_squared) / 8).sqrt()
         epsilon = (root.erf().atanh() * 2) if mu_squared < 1 else (2 / root.erfc() - 1).log()
         found = rounded(_fraction(epsilon.lower()), _DOWN)
     return found if found >= _LEAST else Fraction(0)
-
-
-@contextmanager
-def _precision(bits: int) -> Iterator[Any]:
-    import flint
-
-    before = flint.ctx.prec
-    try:
-        flint.ctx.prec = 256 + bits
-        yield flint
-    finally:
-        flint.ctx.prec = before
 
 
 def _fraction(end: Any) -> Fraction:

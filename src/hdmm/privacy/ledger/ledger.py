@@ -10,16 +10,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
-from hdmm import scratch
 from hdmm.errors import BudgetError, FaultError, InputError
-from hdmm.files import already_there, check_new, sync_directory
+from hdmm.files import scratch
+from hdmm.files.atomic import already_there, check_new, sync_directory
 from hdmm.privacy.budget import Budget, decimal_text
 from hdmm.privacy.ledger import chain
 from hdmm.privacy.ledger.account import Account, Entry, budget_texts, read_account
 from hdmm.privacy.ledger.composition import Amount, mu_squared_of
 from hdmm.privacy.ledger.leakage import USUAL_DELTA, Leak, leaks
 from hdmm.privacy.unit import Unit
-from hdmm.texttable import text_table
+from hdmm.text import text_table
 
 _LONGEST_ID = 200
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -1,0 +1,70 @@
+"""Tables of ibis and DataFrames of Spark: counted by the engine that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, final
+from uuid import uuid4
+
+from hdmm.data.engine import ENGINES, engine_of, in_process
+from hdmm.data.relation import Relation, View, view_of
+from hdmm.errors import DataError
+
+
+@final
+@dataclass(frozen=True)
+class Expression(Relation):
+    """A table of ibis. Of engines that are not among ours, the needed columns are copied into DuckDB first."""
+
+    table: Any
+
+    @property
+    def place(self) -> str:
+        return "data"
+
+    @contextmanager
+    def opened(self) -> Iterator[View]:
+        backend = self.table.get_backend()
+        if backend.name == "sqlite":
+            raise DataError("data: SQLite's columns have no types; give hdmm.DatabaseTable(path, name) instead")
+        if backend.name in ENGINES:
+            yield view_of(engine_of(backend).careful(), self.table)
+            return
+        with in_process() as engine:
+
+            def copied(columns: Sequence[str], records: bool) -> Any:
+                needed = self.table.select(*columns)
+                engine.backend.con.register("batches", (needed if records else needed.limit(0)).to_pyarrow_batches())
+                engine.backend.con.execute("CREATE TEMP TABLE records AS SELECT * FROM batches")
+                return engine.backend.table("records")
+
+            yield View(engine, self.table.columns, copied)
+
+
+@final
+@dataclass(frozen=True)
+class SparkFrame(Relation):
+    """A DataFrame of Spark."""
+
+    frame: Any
+
+    @property
+    def place(self) -> str:
+        return "data"
+
+    @contextmanager
+    def opened(self) -> Iterator[View]:
+        import ibis
+
+        try:
+            backend = ibis.pyspark.connect(self.frame.sparkSession)
+        except ImportError:
+            raise DataError("Spark needs more packages: pip install 'hdmm[spark]'") from None
+        name = f"hdmm_{uuid4().hex}"
+        self.frame.createTempView(name)
+        try:
+            yield view_of(engine_of(backend), backend.table(name))
+        finally:
+            self.frame.sparkSession.catalog.dropTempView(name)

@@ -1,0 +1,166 @@
+"""How an answer depends on the noise: the coefficients of each block's noise in its error.
+
+Answers are grouped by the types of their rows (see `row_types`): all answers of one combination of types, one type for
+each attribute of the product, depend on the noise in the same way.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, final
+
+import numpy as np
+
+from hdmm.estimators.row_types import Power, RowTypes, merge_close
+from hdmm.matrix import Array
+from hdmm.workload import EncodedProduct
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients(ABC):
+    """The coefficients of one block's noise, for every combination of row types.
+
+    An answer's error holds each coefficient times as many independent noises as its multiplicity says.
+    """
+
+    block: int
+
+    @abstractmethod
+    def power_sum(self, power: Power) -> Array:
+        """Σ multiplicity · |coefficient|^power, for every combination of types."""
+
+    @abstractmethod
+    def largest(self) -> Array:
+        """The largest absolute coefficient, for every combination of types."""
+
+    @abstractmethod
+    def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
+        """The absolute coefficients of one combination of types, and their multiplicities."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Written(Coefficients):
+    """Coefficients written out: the types on the first axes, one per attribute of the product, then the coefficients.
+
+    ``others`` are attributes of the block that the product adds up: each of their entries multiplies the coefficients.
+    """
+
+    block: int
+    values: Array
+    counts: Array
+    types: int
+    others: tuple[RowTypes, ...] = ()
+
+    def power_sum(self, power: Power) -> Array:
+        sums: Array = np.sum(self.counts * abs(self.values) ** power, axis=tuple(range(self.types, self.values.ndim)))
+        return sums * prod(float(other.moment(power)[0]) for other in self.others)
+
+    def largest(self) -> Array:
+        sizes = np.where(self.counts > 0, abs(self.values), 0)
+        largest: Array = sizes.max(axis=tuple(range(self.types, sizes.ndim)))
+        return largest * prod(float(other.moment("largest")[0]) for other in self.others)
+
+    def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
+        values, counts = np.broadcast_arrays(self.values, self.counts)
+        here = tuple(index if size > 1 else 0 for index, size in zip(place, values.shape, strict=False))
+        parts = [(abs(values[here]).reshape(-1), counts[here].reshape(-1)), *map(_only, self.others)]
+        return _products(parts)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Factored(Coefficients):
+    """Coefficients that are products of one entry per attribute: those of the product, then those that it adds up."""
+
+    block: int
+    asked: tuple[RowTypes, ...]
+    others: tuple[RowTypes, ...]
+
+    def power_sum(self, power: Power) -> Array:
+        return self._moments(power)
+
+    def largest(self) -> Array:
+        return self._moments("largest")
+
+    def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
+        rows = [types.some(index, index + 1) for types, index in zip(self.asked, place, strict=True)]
+        return _products([_only(row) for row in (*rows, *self.others)])
+
+    def _moments(self, moment: Power | Literal["largest"]) -> Array:
+        product: Array = np.array(prod(float(other.moment(moment)[0]) for other in self.others))
+        for types in self.asked:
+            product = np.multiply.outer(product, types.moment(moment))
+        return product
+
+
+@final
+@dataclass(frozen=True)
+class Grid:
+    """The layout of arrays over all row types and entries of a product on ``ways`` attributes.
+
+    Axis i runs over the types of the i-th attribute, axis ``ways`` + i over the entries of such a row. Arrays of values
+    have one more axis at the end, for the terms of the product's condition.
+    """
+
+    ways: int
+
+    @property
+    def values(self) -> Array:
+        """Values to multiply, all 1."""
+        return np.ones([1] * (2 * self.ways + 1))
+
+    @property
+    def counts(self) -> Array:
+        """Multiplicities to multiply, all 1."""
+        return np.ones([1] * (2 * self.ways))
+
+    def place(self, values: Array, way: int) -> Array:
+        """The values of one attribute, which have the axes type, entry and term."""
+        shape = [1] * (2 * self.ways + 1)
+        shape[way], shape[self.ways + way], shape[-1] = values.shape
+        return values.reshape(shape)
+
+    def place_counts(self, counts: Array, way: int) -> Array:
+        """The multiplicities of one attribute, which have the axes type and entry."""
+        return self.place(counts[:, :, None], way)[..., 0]
+
+
+def written_types(product: EncodedProduct, axis: int) -> RowTypes:
+    """Every row of a product as a type of its own: its entries cell by cell, once for each of the condition's terms."""
+    entries = product.factors[axis].dense().astype(float)[:, :, None] * product.masks(axis).T
+    return RowTypes.of(np.arange(len(entries)), entries, np.ones(entries.shape[:2]))
+
+
+def written_rows(product: EncodedProduct, types: Sequence[RowTypes]) -> Array:
+    """The queries of these types, each over all cells of the product's attributes."""
+    grid = Grid(len(types))
+    rows = grid.values
+    for way, row_types in enumerate(types):
+        rows = rows * grid.place(row_types.values, way)
+    return (rows @ product.coefficients).reshape(prod(len(row_types) for row_types in types), -1)
+
+
+def written_size(product: EncodedProduct, types: Sequence[RowTypes], measurements: int) -> int:
+    """How many numbers the queries and their coefficients take for each type of the first attribute."""
+    cells = prod(row_types.width for row_types in types) * len(product.coefficients)
+    return prod(len(row_types) for row_types in types[1:]) * (cells + measurements)
+
+
+def _only(row: RowTypes) -> tuple[Array, Array]:
+    """The entries of a single type with one term."""
+    return abs(row.values[0, :, 0]), row.counts[0]
+
+
+def _products(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """All products of one entry of each part, with their multiplicities; equal entries of a part are merged."""
+    values, counts = np.ones(1), np.ones(1)
+    for sizes, multiplicities in parts:
+        distinct, which = np.unique(merge_close(sizes), return_inverse=True)
+        merged = np.bincount(which.reshape(-1), weights=multiplicities)
+        values = np.multiply.outer(values, distinct).reshape(-1)
+        counts = np.multiply.outer(counts, merged).reshape(-1)
+    return values, counts

@@ -1,0 +1,233 @@
+"""Files that hdmm writes and reads back: JSON that begins with its format, size and checksum. Never pickle.
+
+NaN, infinities, duplicate keys, unknown formats and files that are damaged, cut short or oversized are refused. A file
+is checked piece by piece first, so that JSON which would take too much memory is refused before it is parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.errors import ArtefactError, FaultError, TooLargeError
+from hdmm.files import scratch
+from hdmm.files.atomic import already_there, check_new, open_regular, sync_directory
+from hdmm.files.structure import Structure
+from hdmm.memory.limit import memory_limit
+from hdmm.numbers import NumberError, integer, real, shown
+from hdmm.text import bytes_text, count_text
+
+Integers = NDArray[np.int64]
+
+FORMAT = 1
+LARGEST = 1 << 30
+_HEADER = 1024
+_OPEN, _CLOSE = b', "content":\n', b"\n}\n"
+_QUOTE = "'"
+_SHORT = 40
+"""Characters of a number that need no counting."""
+_PIECE = 1 << 20
+"""Bytes that are in memory while a file is only checked."""
+_LITTLE = 1 << 26
+"""Memory that reading a file may always take."""
+_FEW = 1 << 21
+"""Values of JSON that a plan may always have."""
+_MOST = {"plan": (1 << 20, 1 << 20, 1 << 23), "release": (1 << 20, 8, 1 << 22)}
+"""Objects, lists and values of a file's JSON. A plan has, for each of at most 2**18 products, two objects and their
+attributes, and for each block an object, two lists and the attributes again. A release has one object for each file."""
+# The one form that is written, whole, so that nothing in a header is ever interpreted.
+_NPY = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '<(?P<kind>[if])8', 'fortran_order': False, 'shape': \((?P<shape>[0-9]{1,12},|"
+    rb"[0-9]{1,12}, [0-9]{1,12})\), \} *\n",
+    re.DOTALL,
+)
+
+
+def encode(kind: str, content: Any) -> bytes:
+    """The bytes of an artefact; equal content gives equal bytes."""
+    payload = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    structure = Structure()
+    for start in range(0, len(payload), _PIECE):
+        structure.add(payload[start : start + _PIECE])
+    try:
+        _check_structure(kind, structure, f"this {kind}")
+    except ArtefactError as error:  # what is written can be read back
+        raise TooLargeError(str(error)) from None
+    header = {"hdmm": kind, "format": FORMAT, "bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
+    return json.dumps(header).removesuffix("}").encode() + _OPEN + payload + _CLOSE
+
+
+def decode(kind: str, data: bytes, name: str) -> Any:
+    """The content of an artefact, checked; ``name`` is for messages."""
+    return _read(kind, io.BytesIO(data), len(data), name)
+
+
+def read(kind: str, path: Path, digest: str | None = None) -> Any:
+    """Read and check an artefact, and that the whole file has this SHA-256 digest, where one is given."""
+    try:
+        with open_regular(path) as (file, size):
+            if size > LARGEST:
+                raise ArtefactError(f"{path}: {size} bytes are more than a {kind} file may have ({LARGEST})")
+            return _read(kind, file, size, str(path), digest)
+    except OSError as error:
+        raise ArtefactError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _read(kind: str, file: BinaryIO, size: int, name: str, digest: str | None = None) -> Any:
+    """Header first; then the payload, once to check it and once to read it."""
+    head, opened, _ = file.read(_HEADER + len(_OPEN)).partition(_OPEN)
+    header = _json(head + b"}", name) if opened and len(head) <= _HEADER else None
+    if not isinstance(header, dict) or "hdmm" not in header:
+        raise ArtefactError(f"{name}: is not an hdmm {kind} file; make one with hdmm {kind}")
+    if header["hdmm"] != kind:
+        raise ArtefactError(f"{name}: is an hdmm {shown(header['hdmm']).strip(_QUOTE)} file, expected a {kind}")
+    if header.get("format") != FORMAT:
+        raise ArtefactError(
+            f"{name}: has format {shown(header.get('format')).strip(_QUOTE)}, this version reads {FORMAT}; update hdmm "
+            "or plan again"
+        )
+    if set(header) != {"hdmm", "format", "bytes", "sha256"}:
+        raise ArtefactError(f"{name}: its header is damaged; make the file again")
+    start = len(head) + len(_OPEN)
+    length = size - start - len(_CLOSE)
+    damaged = ArtefactError(f"{name}: is damaged or cut short: its checksum does not match; make the file again")
+    if length < 0 or length != header["bytes"]:
+        raise damaged
+    whole, payload, structure = hashlib.sha256(head + _OPEN), hashlib.sha256(), Structure()
+    file.seek(start)
+    for piece in _pieces(file, length):
+        whole.update(piece)
+        payload.update(piece)
+        structure.add(piece)
+        _check_structure(kind, structure, name)
+    closing = file.read(len(_CLOSE))
+    whole.update(closing)
+    if closing != _CLOSE or payload.hexdigest() != header["sha256"] or digest not in (None, whole.hexdigest()):
+        raise damaged
+    file.seek(start)
+    content = file.read(length)
+    if hashlib.sha256(content).hexdigest() != header["sha256"]:  # it was changed while it was read
+        raise damaged
+    return _json(content, name)
+
+
+def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
+    while length and (piece := file.read(min(length, _PIECE))):
+        length -= len(piece)
+        yield piece
+
+
+def _check_structure(kind: str, structure: Structure, name: str) -> None:
+    """Refuse JSON that no file of this kind holds, or that would not fit into memory."""
+    objects, lists, values = _MOST["release" if kind == "release" else "plan"]
+    if kind == "release":  # nearly every object is a file with its checksum: about 100 bytes
+        objects, values = min(objects, structure.bytes // 96 + 64), min(values, structure.bytes // 24 + 64)
+    else:  # beside tables of numbers, a value is an attribute or a word
+        values = min(values, structure.bytes // 12 + _FEW)
+    for count, most, word in (
+        (structure.objects, objects, "objects"),
+        (structure.lists, lists, "lists"),
+        (structure.values, values, "values"),
+    ):
+        if count > most:
+            raise ArtefactError(
+                f"{name}: has more than {count_text(most)} {word} of JSON, which no {kind} needs; ask for fewer "
+                "products, values or ranges"
+            )
+    if structure.memory > max(memory_limit(), _LITTLE):
+        raise TooLargeError(
+            f"{name}: takes about {bytes_text(structure.memory)} to read; the limit is {bytes_text(memory_limit())}: "
+            "plan for fewer products, or allow more memory (--memory)"
+        )
+
+
+def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
+    """Write a file so that it is there whole or not at all; by default it must not exist yet."""
+    if not overwrite:
+        check_new(path)
+    try:
+        sync_directory(path.absolute().parent)  # what cannot be made durable is refused before it is there
+        with scratch.directory(beside=path.absolute().parent) as private:
+            new = private / "new"
+            with open(new, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if overwrite:
+                os.replace(new, path)
+            else:
+                os.link(new, path)  # unlike rename, refuses to overwrite
+            with suppress(OSError):
+                sync_directory(path.absolute().parent)
+    except FileExistsError:
+        raise already_there(path) from None
+    except OSError as error:
+        raise FaultError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def encode_array(array: NDArray[Any]) -> bytes:
+    """Integers, or floating-point numbers, in npy form."""
+    buffer = io.BytesIO()
+    write_array(buffer, array)
+    return buffer.getvalue()
+
+
+def write_array(file: io.BufferedIOBase, array: NDArray[Any]) -> None:
+    """Write integers, or floating-point numbers, in npy form, some at a time."""
+    kind = "<f8" if array.dtype.kind == "f" else "<i8"
+    np.lib.format.write_array(file, np.ascontiguousarray(array, kind), version=(1, 0), allow_pickle=False)
+
+
+def decode_array(data: bytes, name: str) -> Integers:
+    """Integers from npy form; anything else is refused, and nothing is allocated on the word of its header."""
+    array = decode_numbers(data, name)
+    if array.dtype.kind != "i":
+        raise ArtefactError(f"{name}: does not hold an array of integers")
+    return array
+
+
+def decode_numbers(data: bytes, name: str) -> NDArray[Any]:
+    """Integers or floating-point numbers from npy form."""
+    found = _NPY.match(data)
+    if found is None:
+        raise ArtefactError(f"{name}: does not hold an array of integers")
+    shape = tuple(int(size) for size in found["shape"].split(b",") if size.strip())
+    if prod(shape) * 8 != len(data) - found.end():
+        raise ArtefactError(f"{name}: does not hold an array of integers")
+    kind = f"<{found['kind'].decode()}8"
+    return np.frombuffer(data, kind, offset=found.end()).reshape(shape).astype(kind[1:])
+
+
+def _json(data: bytes, name: str) -> Any:
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) != len(items):
+            raise ArtefactError(f"{name}: a key stands twice in its JSON")
+        return found
+
+    def number(text: str) -> float:
+        value = float(text) if len(text) <= _SHORT else float(real(text))
+        if not isfinite(value):
+            raise ArtefactError(f"{name}: {text} is not a number that an artefact may hold")
+        return value
+
+    def whole(text: str) -> int:
+        return int(text) if len(text) <= _SHORT else integer(text)
+
+    try:
+        return json.loads(data, object_pairs_hook=pairs, parse_float=number, parse_int=whole, parse_constant=number)
+    except NumberError as error:
+        raise ArtefactError(f"{name}: {error}; make the file again") from None
+    except (ValueError, RecursionError):
+        raise ArtefactError(f"{name}: is not valid JSON") from None

@@ -1,0 +1,302 @@
+"""Gram matrices over one attribute: the factors of Grams. Those of structured matrices stay implicit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from hdmm.matrix.arrays import Array, along
+from hdmm.matrix.intervals import interval_spread, interval_sums, running_sums
+from hdmm.memory.workspace import check_written
+
+
+class AxisGram(ABC):
+    """A square matrix AᵀB over one attribute; Prefix, Width and AllRange stay implicit."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Rows and columns."""
+
+    @abstractmethod
+    def apply(self, x: Array) -> Array:
+        """The product with a vector, or with each column of a matrix."""
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """The diagonal."""
+
+    @abstractmethod
+    def total(self) -> float:
+        """The sum of all entries."""
+
+    def trace(self) -> float:
+        """The sum of the diagonal."""
+        return float(self.diagonal().sum())
+
+    def dense(self) -> Array:
+        """All entries; refused where they would not fit."""
+        check_written(self.size, self.size)
+        return np.ascontiguousarray(self.apply(np.eye(self.size)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DenseGram(AxisGram):
+    """Entries written out; also cross-Grams, which are not symmetric."""
+
+    array: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.array)
+
+    def apply(self, x: Array) -> Array:
+        return self.array @ x
+
+    def diagonal(self) -> Array:
+        return np.diagonal(self.array)
+
+    def total(self) -> float:
+        return float(self.array.sum())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowsGram(AxisGram):
+    """The Gram of a few rows written out, kept as these rows."""
+
+    rows: Array
+
+    @property
+    def size(self) -> int:
+        return int(self.rows.shape[1])
+
+    def apply(self, x: Array) -> Array:
+        return self.rows.T @ (self.rows @ x)
+
+    def diagonal(self) -> Array:
+        return (self.rows**2).sum(axis=0)
+
+    def total(self) -> float:
+        return float((self.rows.sum(axis=1) ** 2).sum())
+
+
+@dataclass(frozen=True)
+class _StructuredGram(AxisGram):
+    """The Gram of a structured matrix over ``n`` cells."""
+
+    n: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+
+@final
+@dataclass(frozen=True)
+class IdentityGram(_StructuredGram):
+    """The Gram of Identity: Identity."""
+
+    def apply(self, x: Array) -> Array:
+        return x.copy()
+
+    def trace(self) -> float:
+        return float(self.n)
+
+    def diagonal(self) -> Array:
+        return np.ones(self.n)
+
+    def total(self) -> float:
+        return float(self.n)
+
+
+@final
+@dataclass(frozen=True)
+class OnesGram(_StructuredGram):
+    """The Gram of Total: all ones."""
+
+    def apply(self, x: Array) -> Array:
+        return np.broadcast_to(x.sum(axis=0, keepdims=True), x.shape).copy()
+
+    def trace(self) -> float:
+        return float(self.n)
+
+    def diagonal(self) -> Array:
+        return np.ones(self.n)
+
+    def total(self) -> float:
+        return float(self.n) ** 2
+
+
+@final
+@dataclass(frozen=True)
+class PrefixGram(_StructuredGram):
+    """The Gram of Prefix: n − max(i, j)."""
+
+    def apply(self, x: Array) -> Array:
+        running = running_sums(x)
+        return running_sums(running[::-1])[::-1]
+
+    def diagonal(self) -> Array:
+        return np.arange(self.n, 0, -1.0)
+
+    def total(self) -> float:
+        return self.n * (self.n + 1) * (2 * self.n + 1) / 6
+
+
+@final
+@dataclass(frozen=True)
+class AllRangeGram(_StructuredGram):
+    """The Gram of AllRange: (min(i, j) + 1)(n − max(i, j))."""
+
+    def apply(self, x: Array) -> Array:
+        up = along(np.arange(1.0, self.n + 1), x)
+        down = up[::-1]
+        below = running_sums(up * x)
+        above = running_sums((down * x)[::-1])[::-1]
+        return down * below + up * (above - down * x)
+
+    def diagonal(self) -> Array:
+        return np.arange(1.0, self.n + 1) * np.arange(self.n, 0, -1.0)
+
+    def total(self) -> float:
+        # Ranges of length l occur n − l + 1 times and contribute l² each.
+        return self.n * (self.n + 1) ** 2 * (self.n + 2) / 12
+
+
+@final
+@dataclass(frozen=True)
+class WidthGram(_StructuredGram):
+    """The Gram of all ranges of one width."""
+
+    width: int
+
+    def apply(self, x: Array) -> Array:
+        lows = np.arange(self.n - self.width + 1)
+        highs = lows + self.width - 1
+        return interval_spread(interval_sums(x, lows, highs), lows, highs, self.n)
+
+    def diagonal(self) -> Array:
+        lows = np.arange(self.n - self.width + 1)
+        return interval_spread(np.ones(len(lows)), lows, lows + self.width - 1, self.n)
+
+    def total(self) -> float:
+        return (self.n - self.width + 1) * float(self.width) ** 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SelectedGram(AxisGram):
+    """A Gram over some cells of a larger domain; the other cells are zero."""
+
+    inner: AxisGram
+    columns: Array
+    n: int
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def apply(self, x: Array) -> Array:
+        product = np.zeros((self.n, *x.shape[1:]))
+        product[self.columns] = self.inner.apply(x[self.columns])
+        return product
+
+    def diagonal(self) -> Array:
+        diagonal = np.zeros(self.n)
+        diagonal[self.columns] = self.inner.diagonal()
+        return diagonal
+
+    def total(self) -> float:
+        return self.inner.total()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RestrictedGram(AxisGram):
+    """diag(a)·G·diag(b): the cross-Gram of a matrix restricted to two sets of cells, symmetric only if they agree."""
+
+    inner: AxisGram
+    left: Array
+    right: Array
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both sets of cells are the same."""
+        return np.array_equal(self.left, self.right)
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def apply(self, x: Array) -> Array:
+        return along(self.left, x) * self.inner.apply(along(self.right, x) * x)
+
+    def diagonal(self) -> Array:
+        return self.left * self.right * self.inner.diagonal()
+
+    def total(self) -> float:
+        return float(self.left @ self.inner.apply(self.right.astype(float)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ComplementGram(AxisGram):
+    """The Gram of one minus a matrix of zeros and ones, from its Gram, its rows and its column sums."""
+
+    inner: AxisGram
+    rows: int
+    sums: Array
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def apply(self, x: Array) -> Array:
+        sums = along(self.sums, x)
+        return (self.rows - sums) * x.sum(axis=0) - (sums * x).sum(axis=0) + self.inner.apply(x)
+
+    def diagonal(self) -> Array:
+        return self.rows - 2 * self.sums + self.inner.diagonal()
+
+    def total(self) -> float:
+        return self.rows * float(self.size) ** 2 - 2 * self.size * float(self.sums.sum()) + self.inner.total()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SumGram(AxisGram):
+    """A weighted sum of Grams over one attribute."""
+
+    terms: tuple[tuple[float, AxisGram], ...]
+
+    @property
+    def size(self) -> int:
+        return self.terms[0][1].size
+
+    def apply(self, x: Array) -> Array:
+        return np.sum([c * factor.apply(x) for c, factor in self.terms], axis=0)
+
+    def diagonal(self) -> Array:
+        return np.sum([c * factor.diagonal() for c, factor in self.terms], axis=0)
+
+    def total(self) -> float:
+        return sum(c * factor.total() for c, factor in self.terms)
+
+
+def two_eigenvalues(factor: AxisGram) -> tuple[float, float] | None:
+    """The eigenvalues of αI + β11ᵀ on vectors that sum to zero, and on the constant vector."""
+    match factor:
+        case IdentityGram():
+            return 1.0, 1.0
+        case OnesGram():
+            return 0.0, float(factor.n)
+        case SumGram():
+            parts = [(c, two_eigenvalues(part)) for c, part in factor.terms]
+            known = [(c * pair[0], c * pair[1]) for c, pair in parts if pair is not None]
+            return (sum(a for a, _ in known), sum(b for _, b in known)) if len(known) == len(parts) else None
+    return None

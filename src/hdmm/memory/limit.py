@@ -1,0 +1,76 @@
+"""How much memory hdmm may use. The limit holds inside a `with` block, and is the same for everything called there."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from hdmm.errors import InputError
+from hdmm.memory.container import container_memory
+from hdmm.numbers import fraction, shown
+
+_LONGEST_SIZE = 100
+"""Characters of a size such as "8GB"."""
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+_LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
+@contextmanager
+def memory_allowed(size: str | int | None) -> Iterator[None]:
+    """Limit memory inside the `with` block. None keeps the current limit (default: half of RAM)."""
+    token = _LIMIT.set(_LIMIT.get() if size is None else memory_size(size))
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
+
+
+def memory_limit() -> int:
+    """How many bytes may be used: what :func:`memory_allowed` says, or half of the memory of this process."""
+    given = _LIMIT.get()
+    return physical_memory() // 2 if given is None else given
+
+
+def memory_size(given: str | int) -> int:
+    """A number of bytes, from text such as "8GB" or "500 MiB"."""
+    remedy = 'expected a size, for example memory="8GB" or memory="500MB"'
+    if isinstance(given, int) and not isinstance(given, bool):
+        size = given
+    else:
+        parts = _SIZE.fullmatch(given) if isinstance(given, str) and len(given) <= _LONGEST_SIZE else None
+        if parts is None:
+            raise InputError(f"memory={shown(given)}: {remedy}")
+        size = int(fraction(parts[1]) * (1024 if parts[3] else 1000) ** _UNITS[parts[2].lower()])
+    if not 0 < size <= sys.maxsize:
+        raise InputError(f"memory={shown(given)}: {remedy}")
+    return size
+
+
+def physical_memory() -> int:
+    """The bytes of memory that this process may have; 8 GiB if the system does not say.
+
+    It is the machine's, or less if a container or a limit of the process (``ulimit -v``) says so.
+    """
+    return min(_machine_memory(), container_memory(), _process_memory())
+
+
+def _machine_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def _process_memory() -> int:
+    try:
+        import resource  # which Windows lacks
+    except ImportError:
+        return sys.maxsize
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit

@@ -1,0 +1,1 @@
+"""The least largest error."""

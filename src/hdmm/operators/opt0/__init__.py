@@ -1,0 +1,1 @@
+"""OPT_0: the best strategy over the cells of one attribute."""

@@ -1,0 +1,1 @@
+"""Numerical optimisers, and how much effort a search may take."""

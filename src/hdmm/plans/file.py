@@ -1,0 +1,262 @@
+"""Plans as files. Nothing that privacy depends on is taken from the file without being recomputed from the strategy."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import isclose, prod
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from hdmm import baselines, matrix
+from hdmm.errors import ArtefactError, InputError
+from hdmm.files.artefact import decode_numbers, encode, encode_array, read, write
+from hdmm.files.model import Model
+from hdmm.matrix import Matrix, Number
+from hdmm.numbers import fraction, real, shown
+from hdmm.plans.candidate import Candidate
+from hdmm.plans.footprint import check_memory, check_workload
+from hdmm.plans.goal import Goal
+from hdmm.plans.mechanism import Mechanism
+from hdmm.plans.plan import Plan
+from hdmm.privacy.budget import Budget
+from hdmm.spec.spec import Spec
+from hdmm.strategy import Block, Strategy
+from hdmm.workload import Workload
+
+_KIND = "plan"
+_KINDS: dict[str, Callable[[int], Matrix]] = {
+    "identity": matrix.Identity,
+    "total": matrix.Total,
+    "centred": matrix.Spiked.centred,
+}
+"""Factors that are known by their name and size."""
+_WEIGHT = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?")
+"""As many digits as the exact fraction of any float has."""
+
+
+class _Asked(Model):
+    """A product of the workload that is measured as it is, and the weight of its block."""
+
+    product: str
+    weight: str
+
+
+class _Direct(Model):
+    """Products of the workload as they are. Files of older versions hold no blocks: each weighs what it does there."""
+
+    family: Literal["direct"] = "direct"
+    blocks: list[_Asked] | None = None
+
+
+class _Block(Model):
+    """A block by its attributes, the names of its factors (of a kind, or a key of the factors), and its weight."""
+
+    attributes: list[str]
+    factors: list[str]
+    weight: str
+
+
+class _Blocks(Model):
+    """A strategy of blocks; a factor is an array as base64 of its npy form."""
+
+    family: Literal["explicit", "kron", "marginal", "residual", "union"]
+    factors: dict[str, str]
+    blocks: list[_Block]
+
+
+StrategyData = Annotated[_Direct | _Blocks, Field(discriminator="family")]
+
+
+class CandidateData(Model):
+    """A candidate as files hold it."""
+
+    operator: str
+    rmse: float | None
+    seconds: float
+    certificate: float | None
+    seed: int | None
+    worst: float | None = None
+    rounding: float = 0.0
+    reason: str | None = None
+
+
+class _File(Model):
+    spec: dict[str, Any]
+    strategy: StrategyData
+    sensitivity: str
+    operator: str
+    lowest: float | None
+    candidates: list[CandidateData]
+    budget: dict[str, str] = Field(default_factory=dict)
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """A plan as the bytes of its file."""
+    spec = Spec(plan.workload.schema, plan.workload, plan.noise, plan.unit, plan.goal.aim, plan.targets)
+    content = _File(
+        spec=spec.data(),
+        strategy=strategy_data(plan.mechanism.strategy, plan.workload),
+        sensitivity=str(plan.mechanism.change.power),
+        operator=plan.operator,
+        lowest=plan.least_value,
+        candidates=[CandidateData(**vars(candidate)) for candidate in plan.search],
+        budget={} if plan.budget is None else budget_data(plan.budget),
+    )
+    return encode(_KIND, content.model_dump())
+
+
+def save(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
+    """Write a plan to a file, by default a new one."""
+    write(path, plan_bytes(plan), overwrite=overwrite)
+
+
+def load(path: Path) -> Plan:
+    """Read a plan from a file."""
+    return parse(read(_KIND, path), str(path))
+
+
+def parse(content: Any, name: str) -> Plan:
+    """A plan from a file's checked JSON: everything is rebuilt, and what does not hold is refused."""
+    try:
+        file = _File.model_validate(content)
+    except ValidationError as error:
+        where = ".".join(str(step) for step in error.errors()[0]["loc"])
+        raise ArtefactError(f"{name}: is not a plan of this version: {where} is not as expected") from None
+    try:
+        spec = Spec.read(file.spec)
+        encoded = spec.workload.encoded
+        check_workload(encoded)
+        mechanism = Mechanism(read_strategy(file.strategy, spec.workload), spec.noise, spec.unit)
+        check_memory(mechanism.estimator, encoded)
+        supported = all(mechanism.local.supports(product) for product in encoded.products)
+        budget = read_budget(file.budget) if file.budget else None
+        if budget is not None:
+            budget.check(spec.noise)
+        change = mechanism.change.power
+    except InputError as error:
+        raise ArtefactError(f"{name}: {error}") from None
+    except (ValueError, ArithmeticError, TypeError) as error:
+        raise ArtefactError(f"{name}: its strategy is not usable: {error}") from None
+    except RecursionError:
+        raise ArtefactError(f"{name}: is nested too deeply") from None
+    if not supported:
+        raise ArtefactError(f"{name}: its strategy cannot answer its workload; plan again")
+    if not _same(change, file.sensitivity):
+        raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
+    search = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
+    goal = Goal(spec.objective, spec.targets, budget)
+    return Plan(spec.workload, mechanism, goal, file.operator, search, file.lowest)
+
+
+def budget_data(budget: Budget) -> dict[str, str]:
+    """A budget as files hold it: exact fractions."""
+    return {name: str(value) for name, value in vars(budget).items() if value is not None}
+
+
+def read_budget(data: Mapping[str, str]) -> Budget:
+    """A budget from its data; what is none is a ValueError, a TypeError or an InputError."""
+    return Budget(**{name: fraction(value) for name, value in data.items()})
+
+
+def _same(norm: Number, stated: str) -> bool:
+    """Whether a sensitivity is the stated one: exactly for integers and fractions, else to rounding."""
+    if isinstance(norm, float):
+        try:
+            return isclose(norm, real(stated), rel_tol=1e-9)
+        except ValueError:
+            return False
+    return str(norm) == stated
+
+
+def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
+    """A strategy as it is written into files."""
+    if strategy.family == "direct":
+        return _direct_data(strategy, workload)
+    names = workload.schema.names
+    keys: dict[int, str] = {}
+    factors: dict[str, str] = {}
+    blocks = []
+    for block in strategy.blocks:
+        for factor in block.factors:
+            if id(factor) not in keys:
+                kind = next((name for name, of in _KINDS.items() if factor == of(factor.shape[1])), None)
+                keys[id(factor)] = kind or f"factor {len(factors) + 1}"
+                if kind is None:
+                    factors[keys[id(factor)]] = base64.b64encode(encode_array(factor.dense())).decode()
+        blocks.append(
+            _Block(
+                attributes=[names[axis] for axis in block.axes],
+                factors=[keys[id(factor)] for factor in block.factors],
+                weight=str(block.weight),
+            )
+        )
+    return _Blocks(family=strategy.family, factors=factors, blocks=blocks)
+
+
+def _direct_data(strategy: Strategy, workload: Workload) -> _Direct:
+    """The blocks by the products that they measure: their weights need not be those of the products."""
+    products = {(p.axes, tuple(p.factors.values()), p.condition): p.name for p in workload.encoded.products}
+    blocks = [
+        _Asked(product=products[block.axes, block.factors, block.condition], weight=str(block.weight))
+        for block in strategy.blocks
+    ]
+    return _Direct(blocks=blocks)
+
+
+def read_strategy(data: _Direct | _Blocks, workload: Workload) -> Strategy:
+    """A strategy from its data; what is no strategy for the workload's attributes is a ValueError or an InputError."""
+    schema = workload.schema
+    if isinstance(data, _Direct):
+        return _checked(_read_direct(data, workload))
+    factors = {key: _factor(text) for key, text in data.factors.items()}
+    blocks = []
+    for given in data.blocks:
+        axes = tuple(schema.axis(name) for name in given.attributes)
+        chosen = []
+        sizes = [schema.sizes[axis] for axis in axes]
+        for size, key in zip([prod(sizes)] if data.family == "explicit" else sizes, given.factors, strict=True):
+            factor = _KINDS[key](size) if key in _KINDS else factors.get(key)
+            if factor is None or factor.shape[1] != size:
+                raise ValueError("a factor is not a matrix over its attribute")
+            chosen.append(factor)
+        blocks.append(Block(axes, tuple(chosen), _weight(given.weight)))
+    if not blocks or (data.family == "marginal" and len({block.axes for block in blocks}) != len(blocks)):
+        raise ValueError("its blocks are not distinct")
+    return _checked(Strategy(schema.sizes, tuple(blocks), data.family))
+
+
+def _read_direct(data: _Direct, workload: Workload) -> Strategy:
+    encoded = workload.encoded
+    if data.blocks is None:
+        return baselines.Plain().propose(encoded, 1).strategy
+    if not data.blocks:
+        raise ValueError("it has no blocks")
+    blocks = []
+    for given in data.blocks:
+        asked = encoded.products[workload.place(given.product)]
+        blocks.append(Block(asked.axes, tuple(asked.factors.values()), _weight(given.weight), asked.condition))
+    return Strategy(encoded.sizes, tuple(blocks), "direct")
+
+
+def _weight(text: str) -> Fraction:
+    if not _WEIGHT.fullmatch(text):
+        raise ValueError(f"a weight is not a fraction: {shown(text)}")
+    return fraction(text)
+
+
+def _checked(strategy: Strategy) -> Strategy:
+    if not all(block.integral for block in strategy.blocks):
+        raise ValueError("its queries are not integers")
+    return strategy
+
+
+def _factor(text: str) -> Matrix:
+    array = decode_numbers(base64.b64decode(text, validate=True), "a factor")
+    if array.ndim != 2:
+        raise ValueError("a factor is not a matrix over its attribute")
+    return matrix.Dense(array)

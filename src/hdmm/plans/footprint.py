@@ -1,0 +1,192 @@
+"""How much memory a release needs, from public shapes alone, before anything large is allocated.
+
+What is estimated follows the code: counting, then measuring block by block, in place of the counts where it can be, and
+then reconstructing beside the noisy answers. A single work array that would take more than half of the memory is in a
+temporary file instead (:mod:`hdmm.memory.workspace`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, final
+
+from hdmm.errors import TooLargeError
+from hdmm.estimators.estimator import LinearEstimator
+from hdmm.estimators.footprint import NUMBER, steps
+from hdmm.matrix import DENSE_LIMIT
+from hdmm.matrix.exact import slab_size
+from hdmm.matrix.kronecker import PIECE, work_size
+from hdmm.memory import memory_limit
+from hdmm.memory.workspace import on_disk
+from hdmm.parallel import MOST
+from hdmm.strategy import Block
+from hdmm.text import bytes_text, count_text
+from hdmm.workload import Encoded, EncodedProduct
+
+_COUNTED = 2
+"""Counts, and as much again while the answers of one table are put together."""
+_SLABS = 8
+"""Arrays of a slab's size while its exact answers are put together."""
+_PIECES = 16
+"""Arrays of a piece's size in every thread."""
+_LARGEST_COUNT = 1 << 30
+"""Records in one cell; where one had more, slabs could be larger than is expected here."""
+_PROGRAM = 1 << 27
+"""What the program itself takes."""
+_VECTORS = 24
+"""More arrays of a block's size than there ever are, apart from answers."""
+_PER_ANSWER = 8 * 8
+"""Answer, standard error, both ends of the interval, labels and their copy in a table."""
+_PER_PREDICATE = 384
+"""Bytes for each predicate on one attribute: its label, as text too, and what sorts predicates by their errors."""
+_PER_CELL = 16 * 8
+"""Bytes for each cell of one attribute: vectors of its size while a plan is made and explained."""
+REMEDY = "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory (--memory)"
+
+
+@final
+@dataclass(frozen=True)
+class Need:
+    """Bytes of memory at most, and of temporary files."""
+
+    memory: int
+    disk: int
+
+
+def check_limit() -> None:
+    """Refuse a limit below what the program itself takes."""
+    limit = memory_limit()
+    if limit <= _fixed():
+        raise TooLargeError(
+            f"memory: the program itself takes {bytes_text(_fixed())}, the limit is {bytes_text(limit)}; allow more "
+            "memory (--memory)"
+        )
+
+
+def check_memory(estimator: LinearEstimator[Any], workload: Encoded) -> None:
+    """Refuse a strategy whose tables, or a workload whose answers, would not fit: by default half of the memory."""
+    limit = memory_limit()
+    if not _surely_fits(estimator.blocks, workload, limit):
+        check_limit()
+        need, fixed = needed(estimator, workload, limit), _fixed()
+        if need.memory > limit:
+            largest = max(estimator.blocks, key=lambda block: block.cells)
+            fits = (limit - fixed) * sum(block.cells for block in estimator.blocks) // (need.memory - fixed)
+            raise TooLargeError(
+                f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
+                f"({bytes_text(need.memory)} in all); the limit is {bytes_text(limit)}, about {count_text(fits)} "
+                "cells: ask for products of fewer attributes, declare coarser domains, or allow more memory (--memory)"
+            )
+    check_workload(workload)
+
+
+def check_workload(workload: Encoded) -> None:
+    """Refuse a workload that no strategy can answer within the limit, from the shapes of its products alone."""
+    limit = memory_limit()
+    checked: set[tuple[tuple[tuple[int, int], ...], bool]] = set()  # thousands of products share a few shapes
+    for product in workload.products:
+        shapes = tuple(factor.shape for factor in product.factors.values())
+        if (shapes, product.condition is None) not in checked:
+            checked.add((shapes, product.condition is None))
+            _check_product(product, shapes, limit)
+
+
+def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], limit: int) -> None:
+    named = f"product {product.name!r}" if product.name else "one product"
+    cells = prod(columns for _, columns in shapes)
+    if product.condition is not None and cells > DENSE_LIMIT:
+        raise TooLargeError(
+            f"{named}: its condition is about {count_text(cells)} cells of the attributes of the product; the limit is "
+            f"{count_text(DENSE_LIMIT)}: ask for products of fewer attributes, or for its parts one by one"
+        )
+    answers, counted = product.queries * _PER_ANSWER, cells * NUMBER * _COUNTED
+    needs = [
+        (answers, f"has {count_text(product.queries)} answers", f"{count_text(limit // _PER_ANSWER)} answers"),
+        (counted, f"is about {count_text(cells)} cells", f"{count_text(limit // (NUMBER * _COUNTED))} cells"),
+    ]
+    for rows, columns in shapes:
+        need = rows * _PER_PREDICATE + columns * _PER_CELL
+        asked = f"asks {count_text(rows)} predicates of an attribute of {count_text(columns)} values"
+        some = "predicates" if rows >= columns else "values"
+        needs.append((need, asked, f"{count_text(max(rows, columns) * limit // need)} {some}"))
+    need, asked, fits = max(needs)  # the one that leaves least room, so that what is said to fit does
+    if need > limit:
+        raise TooLargeError(
+            f"{named} {asked} ({bytes_text(need)}); the limit is {bytes_text(limit)}, about {fits}: {REMEDY}"
+        )
+
+
+def check_disk(estimator: LinearEstimator[Any], workload: Encoded) -> None:
+    """Refuse a release whose temporary files would not fit."""
+    limit = memory_limit()
+    if _surely_fits(estimator.blocks, workload, limit):
+        return
+    need, place = needed(estimator, workload, limit).disk, tempfile.gettempdir()
+    free = shutil.disk_usage(place).free
+    if need > free:
+        raise TooLargeError(
+            f"work files of {bytes_text(need)} do not fit {place}, where {bytes_text(free)} are free; set TMPDIR to a "
+            "directory with more room, or allow more memory (--memory)"
+        )
+
+
+def needed(estimator: LinearEstimator[Any], workload: Encoded, limit: int) -> Need:
+    """The most that a release has in memory and on disk at any time."""
+    measuring = _measuring(estimator.blocks, limit)
+    kept = sum(NUMBER * block.queries for block in estimator.blocks)
+    answering = max(estimator.answer_bytes(product) for product in workload.products)
+    memory, disk = _placed([*estimator.state_bytes(), answering], limit)
+    return Need(max(measuring.memory, kept + memory) + _fixed(), max(measuring.disk, disk))
+
+
+def _fixed() -> int:
+    """What is needed however small the tables are."""
+    return _PIECES * PIECE * NUMBER * min(os.cpu_count() or 1, MOST) + _PROGRAM
+
+
+def _surely_fits(blocks: Sequence[Block], workload: Encoded, limit: int) -> bool:
+    """A quick answer for strategies of very many blocks: all there ever is of a block is far less than this."""
+    cells = sum(prod(1 + max(factor.shape) for factor in block.factors) for block in blocks)
+    growth = max(
+        prod(max(1, -(-rows // columns)) for rows, columns in (one.shape for one in product.factors.values()))
+        for product in workload.products
+    )
+    return cells * NUMBER * _VECTORS * growth + _fixed() <= limit
+
+
+def _measuring(blocks: Sequence[Block], limit: int) -> Need:
+    """Counts give way to noisy answers, block by block."""
+    tables = {block.axes: NUMBER * block.cells for block in blocks}
+    last = {block.axes: index for index, block in enumerate(blocks)}
+    memory, disk = sum(tables.values()), 0
+    most, most_disk = _COUNTED * memory, 0
+    for index, block in enumerate(blocks):
+        size = NUMBER * max(work_size(steps(block.factors)), block.queries)
+        slab = 0 if block.condition is not None else slab_size(block.factors, _LARGEST_COUNT)
+        spare = last[block.axes] == index
+        in_place = spare and size <= tables[block.axes] and block.condition is None
+        own, own_disk = (0, 0) if in_place else _placed([size], limit)
+        extra = _SLABS * NUMBER * slab if slab > PIECE else 0
+        if block.condition is not None:
+            extra += 2 * tables[block.axes]
+        memory, disk = memory + own, disk + own_disk
+        most, most_disk = max(most, memory + extra), max(most_disk, disk)
+        if spare and not in_place:
+            memory -= tables[block.axes]
+    return Need(most, most_disk)
+
+
+def _placed(sizes: Iterable[int], limit: int) -> tuple[int, int]:
+    """How much of these arrays is in memory, and how much in files."""
+    memory = disk = 0
+    for size in sizes:
+        if on_disk(size, limit):
+            disk += size
+        else:
+            memory += size
+    return memory, disk

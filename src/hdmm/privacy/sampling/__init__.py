@@ -1,0 +1,1 @@
+"""Integer noise from random bits."""

@@ -1,0 +1,46 @@
+"""New questions after a release: answered from its measurements, with margins, at no further cost of privacy."""
+
+from __future__ import annotations
+
+from hdmm.errors import WorkloadError
+from hdmm.plans import Plan
+from hdmm.plans.footprint import check_workload
+from hdmm.releases.estimates import Estimates
+from hdmm.releases.options import TableOptions
+from hdmm.releases.rows import Rows
+from hdmm.workload import EncodedProduct, Workload
+
+
+def answered(plan: Plan, estimates: Estimates, workload: Workload, options: TableOptions) -> dict[str, Rows]:
+    """The rows of every product of a workload; refused if the measurements do not determine one of them."""
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"workload={workload!r}: expected a Workload over the schema of the release")
+    if workload.schema != plan.workload.schema:
+        raise WorkloadError("workload: has another schema than the release; build it with release.plan.workload.schema")
+    check_workload(workload.encoded)
+    linear = estimates.estimator(options.estimator).linear
+    pairs = list(zip(workload.products, workload.encoded.products, strict=True))
+    for product, asked in pairs:
+        if linear is not None and not linear.supports(asked):
+            raise WorkloadError(f"product {product.name!r}: {_why(plan, asked)}")
+    return {product.name: estimates.rows(product, asked, options) for product, asked in pairs}
+
+
+def _why(plan: Plan, asked: EncodedProduct) -> str:
+    """Why the measurements do not determine a product."""
+    mechanism = plan.mechanism
+    if mechanism.estimator.supports(asked):
+        return 'no single block of the release determines it; use estimator="global", which combines all of them'
+    names = plan.workload.schema.names
+    axes = set(asked.axes)
+    blocks = mechanism.strategy.blocks
+    if not any(axes <= set(block.axes) for block in blocks):
+        measured = {names[axis] for block in blocks for axis in block.axes}
+        never = [names[axis] for axis in asked.axes if names[axis] not in measured]
+        if never:
+            return f"the release measured nothing about {', '.join(map(repr, never))}; a new plan must ask for it"
+        together = " × ".join(names[axis] for axis in asked.axes)
+        return f"the release measured no table of {together} together; a new plan must ask for it"
+    if mechanism.estimator.bounded:
+        return "no single block of the release determines it, and there are too many to try together; ask a new plan"
+    return "the release measured these attributes, but not finely enough for this question; a new plan must ask for it"

@@ -1,0 +1,220 @@
+"""The Release: a plan, its noisy measurements and what was spent, from which tables with margins are derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from numpy.typing import NDArray
+
+from hdmm.estimators import Choice
+from hdmm.memory import memory_allowed
+from hdmm.plans import Plan
+from hdmm.privacy.budget import Budget
+from hdmm.progress import OnProgress
+from hdmm.releases.answer import answered
+from hdmm.releases.estimates import Estimates
+from hdmm.releases.options import TableOptions, Word
+from hdmm.releases.rows import Rows
+from hdmm.releases.write import Format
+from hdmm.workload import Workload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hdmm.releases.ratio import Ratio
+    from hdmm.releases.selection import Counted
+    from hdmm.releases.statistics import Quantile
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """What is published. It never holds raw data or the number of records."""
+
+    plan: Plan
+    budget: Budget
+    measurements: tuple[NDArray[Any], ...]
+    """Noisy integers; as floats if they may need more than 64 bits."""
+
+    def __post_init__(self) -> None:
+        numbers = (array.astype(float) if array.dtype == object else array for array in self.measurements)
+        object.__setattr__(self, "measurements", tuple(numbers))
+
+    def __repr__(self) -> str:
+        return f"Release({len(self.plan.workload.products)} tables, {self.plan.noise}, {self.budget})"
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        return Estimates(self.plan, self.budget, self.measurements)
+
+    def table(
+        self,
+        name: str,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Word | Choice = "global",
+        exact: bool = False,
+        rounded: bool = False,
+        memory: str | int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> pa.Table:
+        """The answers to one product: a column per attribute, then answer, stderr, and the interval low to high.
+
+        Arguments:
+            name: The name of the product.
+            level: How likely an interval holds its true answer.
+            simultaneous: Make all intervals of the table hold together at that level.
+            estimator: One of :mod:`hdmm.estimators`, or its word. "global" is least squares over all measurements, so
+                that all tables add up to each other; "local" takes each table from one block. "nonnegative" and "pgm"
+                (Private-PGM, needs ``hdmm[pgm]``) are never negative, and so biased and without intervals.
+            exact: Work out errors that the plan knows only as upper bounds, by one solve for each answer.
+            rounded: Whole numbers, rounded together with their sums.
+            memory: Memory limit, such as "8GB" (default: half of RAM).
+            on_progress: Called with a :class:`Progress` while margins are computed.
+        """
+        options = TableOptions.of(level, simultaneous, estimator, exact, rounded)
+        with memory_allowed(memory):
+            return self._rows(name, options, on_progress).table()
+
+    def tables(
+        self,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Word | Choice = "global",
+        exact: bool = False,
+        rounded: bool = False,
+        memory: str | int | None = None,
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Every product's name and table, one at a time; arguments are as for :meth:`table`."""
+        options = TableOptions.of(level, simultaneous, estimator, exact, rounded)
+        for product in self.plan.workload.products:
+            with memory_allowed(memory):
+                table = self._rows(product.name, options).table()
+            yield product.name, table
+
+    def answer(
+        self,
+        workload: Workload,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Word | Choice = "global",
+        exact: bool = False,
+        rounded: bool = False,
+        memory: str | int | None = None,
+    ) -> dict[str, pa.Table]:
+        """New questions, answered from what was released: their tables by name, at no further cost.
+
+        If the measurements do not determine a question, it is refused with the reason. Arguments are as for
+        :meth:`table`.
+        """
+        options = TableOptions.of(level, simultaneous, estimator, exact, rounded)
+        with memory_allowed(memory):
+            rows = answered(self.plan, self._estimates, workload, options)
+            return {name: each.table() for name, each in rows.items()}
+
+    def share(self, part: Counted, whole: Counted = None, *, level: float = 0.95) -> Ratio:
+        """Which share of the whole, by default of all records, is also in the part, with its interval.
+
+        What is counted is a condition such as ``"age >= 18"``, or values such as ``{"sex": "F", "age": 3}``.
+        """
+        from hdmm.releases.statistics import share
+
+        return share(self._estimates, part, whole, level=level)
+
+    def ratio(self, numerator: Counted, denominator: Counted, *, level: float = 0.95) -> Ratio:
+        """The ratio of two counts, with its interval."""
+        from hdmm.releases.statistics import ratio
+
+        return ratio(self._estimates, numerator, denominator, level=level)
+
+    def shares(self, name: str, within: Sequence[str] = (), *, level: float = 0.95) -> pa.Table:
+        """Every row of a product as a share of those that agree with it on attributes ``within``, with intervals."""
+        from hdmm.releases.statistics import shares
+
+        return shares(self._estimates, name, within, level=level)
+
+    def quantile(self, attribute: str, at: float = 0.5, *, where: Counted = None, level: float = 0.95) -> Quantile:
+        """The value of an ordered attribute up to which there is this share of the records: by default the median."""
+        from hdmm.releases.statistics import quantile
+
+        return quantile(self._estimates, attribute, at, where=where, level=level)
+
+    def synthesize(
+        self, rows: int | None = None, *, seed: int | None = None, memory: str | int | None = None
+    ) -> pa.Table:
+        """Made-up records that agree with the release as well as they can; by default as many as there seem to be.
+
+        They are drawn from an estimate without negative counts, by Private-PGM if ``hdmm[pgm]`` is installed, and are
+        biased. It is post-processing: they cost nothing, and a seed does no harm.
+        """
+        from hdmm.releases.synthetic import synthesize
+
+        with memory_allowed(memory):
+            return synthesize(self._estimates, rows=rows, seed=seed)
+
+    def _rows(self, name: str, options: TableOptions, on_progress: OnProgress | None = None) -> Rows:
+        """The answers to one product, from which its table is made some rows at a time."""
+        workload = self.plan.workload
+        place = workload.place(name)
+        return self._estimates.rows(workload.products[place], workload.encoded.products[place], options, on_progress)
+
+    def save(
+        self,
+        directory: str | Path,
+        *,
+        format: Format = "parquet",
+        memory: str | int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        """Write the release to a new directory: its tables, its measurements and its plan.
+
+        Arguments:
+            directory: A directory that does not exist yet.
+            format: "parquet" or "csv".
+            memory: Memory limit, such as "8GB" (default: half of RAM).
+            on_progress: Called with a :class:`Progress` while tables are written, some rows at a time.
+        """
+        from hdmm.releases.file import save
+
+        with memory_allowed(memory):
+            save(self._estimates, Path(directory), format, on_progress)
+
+    def save_tables(
+        self,
+        directory: str | Path,
+        *,
+        format: Format = "parquet",
+        level: float = 0.95,
+        simultaneous: bool = False,
+        estimator: Word | Choice = "global",
+        exact: bool = False,
+        rounded: bool = False,
+        memory: str | int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        """Write only the tables to a new directory; arguments are as for :meth:`table` and :meth:`save`."""
+        from hdmm.releases.file import save_tables
+
+        options = TableOptions.of(level, simultaneous, estimator, exact, rounded)
+        with memory_allowed(memory):
+            save_tables(self._estimates, Path(directory), options, format, on_progress)
+
+    @staticmethod
+    def load(directory: str | Path, *, memory: str | int | None = None) -> Release:
+        """Read a release; refuse one that is damaged.
+
+        Arguments:
+            directory: A directory that :func:`hdmm.release` wrote.
+            memory: Memory limit, such as "8GB" (default: half of RAM).
+        """
+        from hdmm.releases.file import load
+
+        with memory_allowed(memory):
+            return Release(*load(Path(directory)))

@@ -1,0 +1,228 @@
+"""Shares, ratios and quantiles from released counts, each with an interval that holds.
+
+None of them is linear in the counts, but each hypothesis about them is: the share is p where a − p·b = 0, and the
+quantile is at most v where the count up to v is at least a share of the total. Such a combination is a linear query of
+the release, and an interval holds the values that its exact margin does not rule out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, prod
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from hdmm.accuracy.margins import check_level
+from hdmm.accuracy.predict import ROUNDING, accuracy
+from hdmm.errors import InputError, TooLargeError, WorkloadError
+from hdmm.estimators import LeastSquares
+from hdmm.estimators.coefficients import Written
+from hdmm.estimators.estimator import LinearEstimator, Types, types_of
+from hdmm.matrix import Array, Dense
+from hdmm.matrix.condition import Box
+from hdmm.privacy.calibrate import Calibration
+from hdmm.releases.estimates import Estimates
+from hdmm.releases.ratio import Law, Ratio, check_size, interval
+from hdmm.releases.rows import label_columns, labels
+from hdmm.releases.selection import Boxes, Counted, among, boxes_of, each_alone, encoded, in_both, rows_of, summed
+from hdmm.workload import EncodedProduct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MAX_SHARES = 1 << 14
+"""The most rows of a table of shares: each has an interval to be found."""
+_MAX_VALUES = 1 << 11
+"""The most values of an attribute whose quantiles are asked for: a table of their squared number is written out."""
+
+
+@final
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile with the first and the last value that it may be.
+
+    All are None if no value fits: the estimated number of records is then far below zero.
+    """
+
+    value: Any
+    low: Any
+    high: Any
+
+
+def share(estimates: Estimates, part: Counted, whole: Counted = None, *, level: float = 0.95) -> Ratio:
+    """Which share of the whole, by default of all records, is also in the part."""
+    schema = estimates.plan.workload.schema
+    below = boxes_of(schema, whole, "whole")
+    return _ratio(estimates, in_both(boxes_of(schema, part, "part"), below), below, level)
+
+
+def ratio(estimates: Estimates, numerator: Counted, denominator: Counted, *, level: float = 0.95) -> Ratio:
+    """The ratio of two counts."""
+    schema = estimates.plan.workload.schema
+    above, below = boxes_of(schema, numerator, "numerator"), boxes_of(schema, denominator, "denominator")
+    return _ratio(estimates, above, below, level)
+
+
+def shares(estimates: Estimates, name: str, within: Sequence[str] = (), *, level: float = 0.95) -> pa.Table:
+    """Every row of a product as a share of the records that agree with it on the attributes ``within``.
+
+    A column for each attribute, then share, low and high; these two are null where there is no finite interval. A
+    condition of the whole product holds for both counts.
+    """
+    import pyarrow as pa
+
+    check_level(level)
+    workload = estimates.plan.workload
+    schema, asked = workload.schema, workload.product(name)
+    if isinstance(within, str) or not set(within) <= set(asked.predicates):
+        raise InputError(f"within={within!r}: expected a list of attributes among {list(asked.predicates)}")
+    names = [attribute for attribute in schema if attribute in asked.predicates]
+    if "share" in names:
+        raise InputError("attribute 'share': a table of shares has a column of this name; use share(), or rename it")
+    rows = {schema.axis(each): rows_of(schema, each, asked.predicates[each]) for each in names}
+    kept = {schema.axis(each) for each in within}
+    shape = tuple(len(one) for one in rows.values())
+    if prod(shape) > _MAX_SHARES:
+        raise TooLargeError(
+            f"product {name!r}: {prod(shape)} shares are asked for, the limit is {_MAX_SHARES}; use share()"
+        )
+    given = boxes_of(schema, asked.where, "where")
+    factors = {axis: Dense(one.astype(np.int64)) for axis, one in rows.items()}
+    whole = {axis: factor for axis, factor in factors.items() if axis in kept}
+    combiner = _Combiner.of(estimates, [each_alone(schema.sizes, given, held) for held in (factors, whole)])
+    top, bottom = encoded(schema.sizes, given, factors), encoded(schema.sizes, given, whole)
+    narrow = [len(one) if axis in kept else 1 for axis, one in rows.items()]
+    a, b = combiner.answers(top).reshape(shape), np.broadcast_to(combiner.answers(bottom).reshape(narrow), shape)
+    found = []
+    for place in np.ndindex(shape):
+        own = {axis: one[at] for (axis, one), at in zip(rows.items(), place, strict=True)}
+        above, below = among(own, given), among({axis: own[axis] for axis in kept}, given)
+        found.append(combiner.ratio(float(a[place]), float(b[place]), above, below, level))
+    table = pa.table(label_columns(labels(schema, asked.predicates), 0, prod(shape)))
+    for column in ("value", "low", "high"):
+        values = [getattr(one, column) for one in found]
+        finite = [value if isfinite(value) else None for value in values]
+        table = table.append_column("share" if column == "value" else column, pa.array(finite, pa.float64()))
+    return table
+
+
+def quantile(
+    estimates: Estimates, attribute: str, at: float = 0.5, *, where: Counted = None, level: float = 0.95
+) -> Quantile:
+    """The first value of an attribute up to which there is this share of the records, by default half of them.
+
+    Values are in the domain's order. The records that are counted have one of them, not "other" or "missing", and
+    satisfy ``where``.
+    """
+    schema = estimates.plan.workload.schema
+    axis, domain = schema.axis(attribute), schema[attribute]
+    if isinstance(at, bool) or not isinstance(at, (int, float)) or not 0 < at < 1:
+        raise InputError(f"at={at!r}: expected a share between 0 and 1; the median is at=0.5")
+    check_level(level)
+    n = domain.declared
+    if n > _MAX_VALUES:
+        raise TooLargeError(
+            f"attribute {attribute!r}: quantiles are found among {_MAX_VALUES} values at most, it has {n}"
+        )
+    rows = np.zeros((n, domain.size))
+    rows[:, :n] = np.tri(n) - at
+    counted, factors = boxes_of(schema, where, "where"), {axis: Dense(rows)}
+    if not counted:
+        raise InputError(f"where={where!r}: it counts no record; ask for others")
+    combiner = _Combiner.of(estimates, [each_alone(schema.sizes, counted, factors)])
+    query = encoded(schema.sizes, counted, factors)
+    excess, margins = combiner.answers(query), combiner.margins(query, level)
+    codes = located(excess, margins + ROUNDING * (1 + abs(excess).max()))
+    return Quantile(*(None if code is None else domain.value(code) for code in codes))
+
+
+def located(excess: Array, margins: Array) -> tuple[int, int, int] | tuple[None, None, None]:
+    """Where a quantile is, and the first and the last place where it may be.
+
+    ``excess`` is the count up to each value less its share of the total: negative before the quantile, and not negative
+    from it on. Each of the two is ruled out wrongly with half of the probability that the margins leave.
+    """
+    enough, few = np.flatnonzero(excess >= -margins), np.flatnonzero(excess[:-1] <= margins[:-1])
+    if not enough.size:
+        return None, None, None
+    # The isotonic regression of the excess is negative up to where the sum of the excess is least.
+    value = int(np.argmin(np.concatenate([[0.0], np.cumsum(excess)[:-1]])))
+    return value, int(enough[0]), int(few[-1]) + 1 if few.size else 0
+
+
+@final
+@dataclass(frozen=True)
+class _Combiner:
+    """An estimator with its noise and state: linear in the measurements for all products alike."""
+
+    estimator: LinearEstimator[Any]
+    noise: Calibration
+    state: Any
+
+    @staticmethod
+    def of(estimates: Estimates, asked: Sequence[Sequence[EncodedProduct]]) -> _Combiner:
+        """One that answers all these products; of a union that is too large to be solved as a whole, its best block."""
+        noise, exact = estimates.noise, estimates.exact
+        products = [product for queries in asked for product in queries]
+        able = [(part, blocks) for part, blocks in exact.parts() if all(map(part.supports, products))]
+        if not able:
+            raise WorkloadError(
+                "the release does not determine these counts together: its plan did not measure them, or only each by "
+                "itself; plan a workload with a product on all their attributes"
+            )
+        if able[0][0] is exact:
+            return _Combiner(exact, noise, estimates.state(LeastSquares()))
+        best, blocks = min(able, key=lambda pair: pair[0].squared_error(products[0], noise.variances[pair[1]]))
+        own_noise = Calibration(noise.kind, noise.scales[blocks], noise.variances[blocks])
+        return _Combiner(best, own_noise, best.reconstruct(estimates.measurements[blocks], own_noise.variances))
+
+    def answers(self, query: EncodedProduct) -> Array:
+        """The estimates of all queries of a product."""
+        return self.estimator.answer(query, self.state)
+
+    def margins(self, query: EncodedProduct, level: float) -> Array:
+        """The margins of all queries of a product."""
+        predicted = accuracy(self.estimator, query, self.noise, level)
+        return predicted.expand(predicted.margin)
+
+    def ratio(self, a: float, b: float, above: Boxes, below: Boxes, level: float) -> Ratio:
+        """The ratio of two counts, from their estimates."""
+        if not above:
+            return Ratio(0.0, 0.0, 0.0)
+        if not summed([(1, above), (-1, below)]):
+            return Ratio(1.0, 1.0, 1.0)
+        return interval(a, b, self.law(above, below), level)
+
+    def law(self, above: Boxes, below: Boxes) -> Law:
+        """How two counts depend on the noise together.
+
+        Both are asked as sums over the same boxes, those of the other count with the coefficient 0. What an estimator
+        writes out goes by the boxes, so the coefficients of both come in the same order.
+        """
+        absent = [tuple(Box(0, box.masks) for box in boxes) for boxes in (above, below)]
+        sizes = self.estimator.strategy.sizes
+        top, bottom = encoded(sizes, above + absent[1]), encoded(sizes, absent[0] + below)
+        types = types_of(self.estimator, top)
+        check_size(prod(row_types.width for row_types in types) * len(above + below))
+        blocks = []
+        for a, b in zip(self._written(top, types), self._written(bottom, types), strict=True):
+            blocks.append((replace(a, types=0), b.values))
+        return Law(self.noise, tuple(blocks))
+
+    def _written(self, product: EncodedProduct, types: Types) -> Iterator[Written]:
+        """The coefficients of a product with a condition, which are always written out."""
+        for coefficients in self.estimator.coefficients(product, types, self.noise.variances):
+            assert isinstance(coefficients, Written)
+            yield coefficients
+
+
+def _ratio(estimates: Estimates, above: Boxes, below: Boxes, level: float) -> Ratio:
+    check_level(level)
+    sizes = estimates.plan.workload.schema.sizes
+    if not below:
+        raise InputError("the denominator selects no records; ask for others")
+    combiner = _Combiner.of(estimates, [each_alone(sizes, boxes) for boxes in (above, below) if boxes])
+    a, b = (float(combiner.answers(encoded(sizes, boxes))[0]) if boxes else 0.0 for boxes in (above, below))
+    return combiner.ratio(a, b, above, below, level)

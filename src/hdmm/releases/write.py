@@ -1,0 +1,77 @@
+"""Tables as Parquet or CSV files, written some rows at a time.
+
+In Parquet, dictionaries make what repeats almost free: labels, a standard error that is the same for the whole table,
+answers that are integers. Other answers hold little that could be compressed; they are stored plainly, because some
+readers, Spark's among them, lack the encodings that would save a few percent.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from hdmm.errors import InputError
+from hdmm.files.artefact import write
+from hdmm.files.atomic import check_new
+from hdmm.releases.rows import ROWS, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Format = Literal["parquet", "csv"]
+
+
+def check_format(format: Format) -> None:
+    """Refuse any other format."""
+    if format not in get_args(Format):
+        raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
+
+
+def write_table(
+    file: io.BufferedIOBase, rows: Rows, format: Format, on_rows: Callable[[int], None], *, size: int = ROWS
+) -> None:
+    """Write a table, ``size`` rows at a time; ``on_rows`` is called with how many more are written."""
+    schema = rows.some(0, 0).schema
+    writer: Any
+    if format == "csv":
+        from pyarrow import csv
+
+        writer = csv.CSVWriter(file, schema)
+    else:
+        from pyarrow import parquet
+
+        many = () if rows.whole else ("low", "high") if rows.rounded else ("answer", "low", "high")
+        repeated = [name for name in schema.names if name not in many]
+        writer = parquet.ParquetWriter(
+            file, schema, use_dictionary=repeated, compression="zstd", compression_level=1, store_schema=False
+        )
+        if schema.metadata:
+            writer.add_key_value_metadata(schema.metadata)
+    with writer:
+        for batch in rows.batches(size):
+            writer.write_batch(batch)
+            on_rows(batch.num_rows)
+
+
+def check_table_path(path: Path) -> None:
+    """Refuse a file that a table cannot be written to."""
+    check_new(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: expected a name that ends in .csv or .parquet")
+
+
+def save_table(table: pa.Table, path: Path) -> None:
+    """Write one table to a new file, in the format that its name says: whole, or not at all."""
+    check_table_path(path)
+    file = io.BytesIO()
+    if path.suffix == ".csv":
+        from pyarrow import csv
+
+        csv.write_csv(table, file)
+    else:
+        from pyarrow import parquet
+
+        parquet.write_table(table, file)
+    write(path, file.getvalue())

@@ -1,0 +1,239 @@
+"""Strategies of integer queries: what noise on a computer can be added to exactly (docs/math.md, section 10).
+
+A factor A of unit columns becomes B ≈ 2^k·A, rounded column by column so that no column's norm exceeds that of 2^k·A:
+its absolute sum under Laplace noise, its squared length under Gaussian noise. B is then the strategy: its norms are
+exact integers, and estimates and errors are those of B. The precision k is the least found at which rounding costs next
+to nothing. That cost is computed for the B that is returned; a rule of thumb only says which precisions to try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from math import ceil, exp, floor, log, prod, sqrt
+from typing import Any, final
+
+from hdmm.errors import TooLargeError
+from hdmm.estimators.estimator import LinearEstimator, loss
+from hdmm.estimators.least_squares import local_least_squares
+from hdmm.matrix import LARGEST, Dense, Identity, Matrix, Norm, Spiked, Total
+from hdmm.strategy import Block, Strategy
+from hdmm.strategy.block import REACH, largest_reach
+from hdmm.strategy.integers import round_columns, round_lengths
+from hdmm.workload import Encoded
+
+_LEAST_BITS, _MOST_BITS = 8, LARGEST.bit_length() - 1
+"""Precisions to try; with more, entries of nearly 1 would exceed the largest of an integer matrix."""
+_COARSEST_BITS = 3
+"""The coarsest precision of a single factor, if the answers would be too large otherwise."""
+_FINER_BITS = 2
+"""How much finer than necessary all factors begin, before each is made as coarse as it may be."""
+_MAX_GROWTH = 2e-4
+"""How much larger the total squared error may become: half of it in RMSE."""
+_GROWTH_PER_CELL: dict[Norm, float] = {1: 0.1, 2: 0.4}
+"""Rounding factors of n cells to k bits costs about this times n·4^−k if prefixes or ranges are asked for."""
+_LEAST_GROWTH = 1e-12
+"""A smaller growth is rounding, and says nothing about precisions."""
+_LEAST_SHARE = 1e-6
+"""What all the lightest blocks together take of the budget at least, beside the heaviest one."""
+_MAX_WRITTEN = 1 << 20
+"""The most entries of a factor that is written out without need."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """A strategy of integer queries with its estimator, and how much its total squared error grew by rounding."""
+
+    estimator: LinearEstimator[Any]
+    growth: float
+
+    @property
+    def strategy(self) -> Strategy:
+        """What is measured."""
+        return self.estimator.strategy
+
+    @property
+    def cost(self) -> float:
+        """What rounding added to the RMSE, as a share of it."""
+        return sqrt(1 + self.growth) - 1
+
+
+def quantise(strategy: Strategy, workload: Encoded, norm: Norm) -> Quantised | str:
+    """The strategy with integer queries under noise of that norm, itself if they are integers already; or why not.
+
+    Queries that are published as they are asked cannot be rounded.
+    """
+    if not _answers(local_least_squares(strategy), workload):
+        return "its strategy does not answer every question"
+    strategy = _with_least_weights(strategy, norm)
+    if all(block.integral for block in strategy.blocks):
+        _check_reach(strategy)
+        return Quantised(local_least_squares(_as_in_files(strategy)), 0.0)
+    if strategy.family == "direct":
+        return "the questions are not integer queries, and only those can be measured as they are asked"
+    precise = _Quantiser(strategy, workload, norm).least_precise()
+    if precise is None:
+        return "its queries cannot be rounded to integers that still answer every question"
+    _check_reach(precise.strategy)
+    return replace(precise, estimator=local_least_squares(_as_in_files(precise.strategy)))
+
+
+@final
+class _Quantiser:
+    """Rounds the factors of a strategy to several precisions, each factor once to each."""
+
+    def __init__(self, strategy: Strategy, workload: Encoded, norm: Norm) -> None:
+        self._strategy = strategy
+        self._workload = workload
+        self._norm: Norm = norm
+        self._fractional = {
+            id(factor): factor.dense()
+            for block in strategy.blocks
+            for factor in block.factors
+            if factor.dtype.kind != "i"
+        }
+        self._before = loss(local_least_squares(strategy), workload, norm)
+        rounding = round_columns if norm == 1 else round_lengths
+        self._queries = cache(lambda key, bits: Dense(rounding(self._fractional[key], bits)))
+
+    def least_precise(self) -> Quantised | None:
+        """The strategy with the fewest bits that cost little enough; None if no precision answers every question."""
+        least = self._least_common()
+        if least is None:
+            return None
+        bits, quantised = least
+        if largest_reach(quantised.strategy.blocks) <= REACH:
+            return quantised
+        coarsest = self._replaced(dict.fromkeys(self._fractional, _COARSEST_BITS))
+        if coarsest is not None:
+            _check_reach(coarsest)
+        return self._least_each(quantised, bits + _FINER_BITS)
+
+    def _least_common(self) -> tuple[int, Quantised] | None:
+        """The fewest bits, the same for all factors, that cost little enough; if none does, the most."""
+        cells = max(entries.shape[1] for entries in self._fractional.values())
+        likely = ceil(log(_GROWTH_PER_CELL[self._norm] * cells / _MAX_GROWTH, 4))
+        return fewest_bits(lambda bits: self._attempt(dict.fromkeys(self._fractional, bits)), likely)
+
+    def _least_each(self, best: Quantised, bits: int) -> Quantised:
+        """From a finer start, each factor as coarse as its share of the growth allows, so that answers are smaller."""
+        precisions = dict.fromkeys(self._fractional, bits)
+        best = self._attempt(precisions) or best
+        share = max(_MAX_GROWTH - best.growth, 0.0) / len(precisions)
+        for number, key in enumerate(self._fractional, 1):
+            allowed = _MAX_GROWTH - share * (len(precisions) - number)
+            for fewer in range(_COARSEST_BITS, precisions[key]):
+                coarser = self._attempt(precisions | {key: fewer})
+                if coarser is not None and coarser.growth <= allowed:
+                    best, precisions = coarser, precisions | {key: fewer}
+                    break
+        return best
+
+    def _attempt(self, precisions: Mapping[int, int]) -> Quantised | None:
+        """The strategy with its factors at these precisions; None if it then does not answer every question."""
+        strategy = self._replaced(precisions)
+        if strategy is None:
+            return None
+        try:
+            estimator = local_least_squares(strategy)
+        except ValueError:  # too coarse: cells can no longer be separated
+            return None
+        if not _answers(estimator, self._workload):
+            return None
+        return Quantised(estimator, loss(estimator, self._workload, self._norm) / self._before - 1)
+
+    def _replaced(self, precisions: Mapping[int, int]) -> Strategy | None:
+        try:
+            return _with_factors(self._strategy, {key: (self._queries(key, k), k) for key, k in precisions.items()})
+        except ValueError:  # too fine: an entry exceeds the largest one that a matrix may have
+            return None
+
+
+def fewest_bits(attempt: Callable[[int], Quantised | None], likely: int) -> tuple[int, Quantised] | None:
+    """The fewest bits found that cost little enough, beginning with the likely number; if none does, the most.
+
+    The cost falls to about a quarter with every bit, so each attempt says which precision to try next.
+    """
+    too_few, enough = _LEAST_BITS - 1, _MOST_BITS + 1
+    best: tuple[int, Quantised] | None = None
+    bits = min(max(likely, _LEAST_BITS), _MOST_BITS)
+    while too_few < bits < enough:
+        quantised = attempt(bits)
+        step = 0
+        if quantised is not None:
+            step = floor(abs(log(max(quantised.growth, _LEAST_GROWTH) / _MAX_GROWTH, 4)))
+        if quantised is not None and quantised.growth <= _MAX_GROWTH:
+            best, enough = (bits, quantised), bits
+            bits = max(bits - step, too_few + 1)
+        else:
+            if quantised is not None and enough > _MOST_BITS:
+                best = (bits, quantised)
+            too_few = bits
+            bits = max(min(bits + step, _MOST_BITS), bits + 1)
+    return best
+
+
+def _answers(estimator: LinearEstimator[Any], workload: Encoded) -> bool:
+    return all(estimator.supports(product) for product in workload.products)
+
+
+def _with_least_weights(strategy: Strategy, norm: Norm) -> Strategy:
+    """The strategy with more weight on blocks so light that no float could hold their noise beside that of the others.
+
+    The others hardly notice: all that is added is at most ``_LEAST_SHARE`` of the heaviest block's share of the budget.
+    """
+    factors = {id(factor): factor for block in strategy.blocks for factor in block.factors}
+    norms = {key: log(factor.norm_power(norm) or 1) for key, factor in factors.items()}
+    shares = [
+        norm * (log(block.weight.numerator) - log(block.weight.denominator))
+        + sum(norms[id(factor)] for factor in block.factors)
+        for block in strategy.blocks
+    ]
+    least = max(shares) + log(_LEAST_SHARE / len(shares))
+    if min(shares) >= least:
+        return strategy
+    increases = [ceil(exp(max(0.0, least - share) / norm)) for share in shares]
+    pairs = zip(strategy.blocks, increases, strict=True)
+    return replace(strategy, blocks=tuple(replace(block, weight=block.weight * more) for block, more in pairs))
+
+
+def _as_in_files(strategy: Strategy) -> Strategy:
+    """The strategy with its small integer factors in the form that files hold, so that sums are in the same order."""
+    if strategy.family == "direct":  # its queries are read from the workload
+        return strategy
+    factors = {id(factor): factor for block in strategy.blocks for factor in block.factors}
+    written: dict[int, tuple[Matrix, int]] = {
+        key: (Dense(factor.dense()), 0)
+        for key, factor in factors.items()
+        if not isinstance(factor, (Dense, Identity, Total, Spiked))
+        and factor.dtype.kind == "i"
+        and prod(factor.shape) <= _MAX_WRITTEN
+    }
+    return _with_factors(strategy, written) if written else strategy
+
+
+def _check_reach(strategy: Strategy) -> None:
+    if largest_reach(strategy.blocks) > REACH:
+        raise TooLargeError(
+            "a strategy's queries add up too many cells with too large coefficients to be answered exactly; "
+            "ask for products of fewer attributes"
+        )
+
+
+def _with_factors(strategy: Strategy, integers: Mapping[int, tuple[Matrix, int]]) -> Strategy:
+    """The strategy with some factors replaced by integer ones, each 2^k times as large."""
+    return replace(strategy, blocks=tuple(_with_block_factors(block, integers) for block in strategy.blocks))
+
+
+def _with_block_factors(block: Block, integers: Mapping[int, tuple[Matrix, int]]) -> Block:
+    """The block over integer factors; the scale that each brings is taken out of its weight."""
+    weight = block.weight
+    factors = []
+    for factor in block.factors:
+        replacement, bits = integers.get(id(factor), (factor, 0))
+        factors.append(replacement)
+        weight *= Fraction(1, 2**bits)
+    return replace(block, factors=tuple(factors), weight=weight)

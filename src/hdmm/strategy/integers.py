@@ -1,0 +1,61 @@
+"""Matrices rounded to integers so that no column's norm grows: its absolute sum, or its squared length."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm.matrix import Array
+
+_HALVINGS = 30
+"""Steps of the bisection for how much a column is stretched."""
+_MAX_ENLARGED = 16
+"""The most entries of a column that are enlarged by one at the end."""
+_SMALLEST_ENLARGED = 32
+"""An entry is enlarged only if it is at least the column's largest one over this."""
+_NEVER = np.iinfo(np.int64).max
+
+Integers = NDArray[np.int64]
+
+
+def round_columns(entries: Array, k: int) -> Integers:
+    """2^k times a matrix, rounded so that no column's absolute sum exceeds 2^k, by largest remainders."""
+    sizes = abs(entries) * 2**k
+    down = np.floor(sizes).astype(np.int64)
+    missing = np.minimum(2**k - down.sum(axis=0), np.rint(sizes.sum(axis=0)).astype(np.int64) - down.sum(axis=0))
+    order = np.argsort(down - sizes, axis=0, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(len(order))[:, None], axis=0)
+    return np.sign(entries).astype(np.int64) * (down + (ranks < missing))
+
+
+def round_lengths(entries: Array, k: int) -> Integers:
+    """2^k times a matrix, rounded so that no column's squared length exceeds its own, nor 4^k if that is at most 1.
+
+    A column is stretched or shrunk a little before it is rounded, as much as just keeps its length. What is then still
+    missing is made up by enlarging a few entries by one, so that all columns are as long as before to a few units.
+    """
+    scaled = entries * 2.0**k
+    most = np.floor((scaled**2).sum(axis=0) * (1 + 1e-12))
+    low, high = np.zeros(scaled.shape[1]), np.full(scaled.shape[1], 2.0)
+    tried = np.empty_like(scaled)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        np.rint(np.multiply(scaled, middle, out=tried), out=tried)
+        fits = np.einsum("ij,ij->j", tried, tried) <= most
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    whole: Integers = np.rint(scaled * low).astype(np.int64)
+    missing = most.astype(np.int64) - (whole**2).sum(axis=0)
+    sizes = abs(whole)
+    gains = np.where(sizes * _SMALLEST_ENLARGED >= sizes.max(axis=0), 2 * sizes + 1, _NEVER)
+    columns = np.arange(whole.shape[1])  # those in which something may still be enlarged, as in gains
+    for _ in range(min(_MAX_ENLARGED, len(whole))):
+        fitting = np.where(gains <= missing[columns], gains, 0)
+        chosen = fitting.argmax(axis=0)
+        gain = fitting[chosen, np.arange(len(columns))]
+        left = gain > 0
+        chosen, columns, gains = chosen[left], columns[left], gains[:, left]
+        whole[chosen, columns] += np.where(scaled[chosen, columns] < 0, -1, 1)
+        missing[columns] -= gain[left]
+        gains[chosen, np.arange(len(columns))] = _NEVER
+    return whole
