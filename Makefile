@@ -12,7 +12,7 @@ VERSIONS ?= 3.11 3.12 3.13 3.14
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE CONDA_PREFIX
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help demo test test-all audit fuzz attack bench format lock clean
+.PHONY: help demo test test-all audit fuzz attack bench api format lock clean
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -53,6 +53,9 @@ attack: $(VENV)/spark  ## replay neighbouring data sets with hostile values and 
 
 bench: $(VENV)/dev  ## run every benchmark; each prints ratios measured in one run
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done
+
+api: $(VENV)/dev  ## write docs/api.md, the reference of the public API, from the docstrings
+	$(PY) docs/reference.py
 
 format: $(VENV)/dev  ## rewrite the code to the house style
 	$(PY) -m ruff check --fix
