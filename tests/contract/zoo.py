@@ -37,6 +37,7 @@ from hdmm.workload import Custom, Encoded, Where, Workload
 from hdmm.workload import Identity as Each
 from hdmm.workload import Prefix as Upto
 from hdmm.workload import Total as Sum_
+from tests.operators.proposals import proposed
 
 _RNG = np.random.default_rng(7)
 _INTEGERS = _RNG.integers(-3, 4, (3, 5))
@@ -168,13 +169,13 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         ),
         WORKLOAD,
     ),
-    "optimised kron": (operators.Kron().propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
-    "optimised kron, Gaussian": (operators.Kron().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
-    "optimised union": (operators.Union(groups=()).propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
-    "optimised union, Gaussian": (operators.Union(groups=()).propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "optimised kron": (proposed(operators.Kron(), WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised kron, Gaussian": (proposed(operators.Kron(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "optimised union": (proposed(operators.Union(groups=()), WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised union, Gaussian": (proposed(operators.Union(groups=()), WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "explicit": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Dense(_QUERIES),)),), "explicit"), WORKLOAD),
-    "optimised explicit": (operators.Explicit().propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
-    "optimised explicit, Gaussian": (operators.Explicit().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "optimised explicit": (proposed(operators.Explicit(), WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised explicit, Gaussian": (proposed(operators.Explicit(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "direct": (
         Strategy(
             SCHEMA.sizes,

@@ -207,11 +207,12 @@ def test_sec_impmarg_example_of_a_two_way_marginal():
 
 def test_sec_impmarg_marginal_query_matrix_of_all_weights():
     u = np.arange(1.0, 9.0)
-    parts = [
-        u[a]
-        * reduce(np.kron, [np.eye(n) if inside else np.ones((1, n)) for n, inside in zip(SIZES, bits(a), strict=True)])
-        for a in range(8)
-    ]
+    parts = []
+    for a in range(8):
+        factors: list[np.ndarray] = [
+            np.eye(n) if inside else np.ones((1, n)) for n, inside in zip(SIZES, bits(a), strict=True)
+        ]
+        parts.append(u[a] * reduce(np.kron, factors))
     np.testing.assert_array_equal(marginal_matrix(SIZES, u).dense(), np.vstack(parts))
 
 

@@ -72,7 +72,7 @@ def test_what_is_sent_to_other_processes_is_read_back_without_what_was_computed(
     alone.errors(hdmm.Budget(1))
     strategy, encoded = pickle.loads(pickle.dumps((alone.mechanism.strategy, W.encoded)))
     assert set(vars(strategy)) == {"sizes", "blocks", "family"}
-    noise = np.ones(len(strategy.blocks))
+    noise = [1.0] * len(strategy.blocks)
     expected = alone.mechanism.local.squared_errors(W.encoded.products, noise)
     np.testing.assert_array_equal(local_least_squares(strategy).squared_errors(encoded.products, noise), expected)
 
