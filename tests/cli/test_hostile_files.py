@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hdmm import baselines, select
 from tests import hostile
 
 MOST_MEGABYTES = 300
@@ -86,5 +87,5 @@ def test_a_pipe_is_a_mistake_on_the_command_line(tmp_path: Path, file: str, comm
     [["show", "x.plan", "--epsilon", "1e999999999"], ["show", "x.plan", "--epsilon", "1", "--memory", "1e99999GB"]],
 )
 def test_a_hostile_argument_is_a_mistake_on_the_command_line(tmp_path: Path, arguments: list[str]) -> None:
-    hostile.hdmm.select(hostile.SMALL, operators=[hostile.hdmm.baselines.Identity()]).save(tmp_path / "x.plan")
+    select(hostile.SMALL, operators=[baselines.Identity()]).save(tmp_path / "x.plan")
     assert hdmm(tmp_path, *arguments).returncode == 2

@@ -79,9 +79,9 @@ def place(tmp_path: Path, plan: hdmm.Plan) -> Path:
 
 def begun(place: Path, step: str, when: str, name: str, arguments: list[str] = ARGUMENTS) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SCRIPT, step, when, name, *arguments]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipe = subprocess.PIPE
     environment = {**os.environ, "TMPDIR": str(place / "tmp"), "COLUMNS": "200"}
-    return subprocess.Popen(command, cwd=place, text=True, env=environment, **pipes)
+    return subprocess.Popen(command, cwd=place, text=True, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def ended(place: Path, step: str, when: str, name: str, arguments: list[str] = ARGUMENTS) -> tuple[int, str]:
@@ -101,7 +101,7 @@ def left(place: Path) -> tuple[list[Path], list[Path]]:
 
 
 def spent(place: Path) -> float:
-    return float(hdmm.Ledger.open(place / "budget.db").spent().epsilon)
+    return float(hdmm.Ledger.open(place / "budget.db").spent().epsilon or 0)
 
 
 STEPS = {
