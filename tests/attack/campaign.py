@@ -52,7 +52,7 @@ def every_case(source: Source, quick: bool) -> Iterator[tuple[Case, object]]:
 
 def campaign(source: str, quick: bool, tally: Tally) -> None:
     """Replay every case of a source."""
-    start = 0
+    start: int | None = 0
     while start is not None:
         start = _part(source, quick, start, tally)
 
