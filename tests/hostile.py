@@ -25,13 +25,18 @@ from hdmm.memory import limit as memory
 from hdmm.schema import Bins, Integers, Listed, Merged, Schema
 from hdmm.workload import Identity, Permuted, Prefix, Ranges, Values, Where, Width, Workload
 
-CPU_SECONDS, WALL_SECONDS, ADDRESSES = 20, 120, 8 << 30
+CPU_SECONDS = 20
+"""A case that uses more of a processor is taken to hang: most need less than a second."""
+WALL_SECONDS = 600
+"""A case that waits longer is taken to hang."""
+ADDRESSES = 8 << 30
+"""The most bytes of addresses of a case."""
 SMALL = hdmm.Workload(Schema(a=["x", "y"], b=range(10))).add("q", a=Identity()).add("r", b=Prefix())
 HUGE = {"zeros": "1e300000000", "nothing": "1e-300000000", "digits": "9" * 10_000_000, "ratio": "1/" + "3" * 1_000_000}
-CASES: dict[str, Callable[[Path], object]] = {}
+CASES: dict[str, Callable[..., object]] = {}
 
 
-def case(name: str, run: Callable[[Path], object]) -> None:
+def case(name: str, run: Callable[..., object]) -> None:
     assert name not in CASES
     CASES[name] = run
 
@@ -42,7 +47,7 @@ def signed(kind: str, content: Any) -> bytes:
     return json.dumps(header).removesuffix("}").encode() + b', "content":\n' + payload + b"\n}\n"
 
 
-def plan_with(change: Callable[[Any], object]) -> Callable[[Path], object]:
+def plan_with(change: Callable[..., object]) -> Callable[[Path], object]:
     def run(directory: Path) -> object:
         held = json.loads((directory / "good.plan").read_bytes())["content"]
         change(held)
@@ -52,7 +57,7 @@ def plan_with(change: Callable[[Any], object]) -> Callable[[Path], object]:
     return run
 
 
-def release_with(change: Callable[[Any], object]) -> Callable[[Path], object]:
+def release_with(change: Callable[..., object]) -> Callable[[Path], object]:
     def run(directory: Path) -> object:
         held = json.loads((directory / "out/release.json").read_bytes())["content"]
         change(held)

@@ -8,7 +8,7 @@ import hdmm
 
 
 def test_the_list_is_sorted_and_holds_nothing_twice():
-    assert sorted(set(hdmm.__all__)) == sorted(hdmm.__all__)
+    assert hdmm.__all__ == sorted(set(hdmm.__all__))
 
 
 @pytest.mark.parametrize("name", hdmm.__all__)

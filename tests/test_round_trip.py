@@ -7,6 +7,7 @@ import pytest
 import hdmm
 from hdmm import baselines, operators
 from hdmm.plans.file import plan_bytes
+from hdmm.releases.write import Format
 
 SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(3), other=["a", "b"])
 ONE = hdmm.Schema(age=range(5))
@@ -16,7 +17,7 @@ IDENTITY, TOTAL, PREFIX = hdmm.Identity(), hdmm.Total(), hdmm.Prefix()
 def duplicated():
     """The same product three times, under other names and with weights that floats do not hold."""
     w = hdmm.Workload(SCHEMA)
-    for name, weight in {"first": 1, "again": "1/3", "light": "1e-9"}.items():
+    for name, weight in {"first": "1", "again": "1/3", "light": "1e-9"}.items():
         w = w.add(name, sex=IDENTITY, age=PREFIX, weight=weight)
     return w.add("apart", other=IDENTITY, weight=7)
 
@@ -92,7 +93,8 @@ def test_plans_and_releases_are_loaded_as_they_were_saved(workload, operator, no
     budget = BUDGETS[noise]
     lines = ["person,sex,age,other", *(f"{i % 7},{'FM'[i % 2]},{i % 5},{'abcd'[i % 4]}" for i in range(40))]
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
-    released = zip(UNITS, ("parquet", "csv", "parquet"), strict=True)  # one unit for each aim
+    formats: tuple[Format, ...] = ("parquet", "csv", "parquet")
+    released = zip(UNITS, formats, strict=True)  # one unit for each aim
     for aim, given in aims(workload).items():
         one, format = next(released)
         found = planned(workload, noise, operators=OPERATORS[operator], **given)

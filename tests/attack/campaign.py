@@ -17,7 +17,8 @@ from tests.attack.items import cases, heavy_items, items
 from tests.attack.names import name_cases
 from tests.attack.records import MARK
 from tests.attack.replay import Case, violations
-from tests.attack.sources import Absent, CannotHold, Source, opened
+from tests.attack.sources import CannotHold, Source, opened
+from tests.servers import Absent
 
 _PROCESSOR, _HEAVY_PROCESSOR = 60, 600
 """Seconds of processor time after which a case counts as one that never ends, however busy the machine is."""
@@ -52,7 +53,7 @@ def every_case(source: Source, quick: bool) -> Iterator[tuple[Case, object]]:
 
 def campaign(source: str, quick: bool, tally: Tally) -> None:
     """Replay every case of a source."""
-    start = 0
+    start: int | None = 0
     while start is not None:
         start = _part(source, quick, start, tally)
 

@@ -78,8 +78,8 @@ def _declared(column: str, value: object, text: bytes) -> int | None:
         if not _INTEGER.fullmatch(text):
             return None
         digits = text.lstrip(b"+-").lstrip(b"0")
-        number = int(digits or b"0") * (-1 if text.startswith(b"-") else 1) if len(digits) < 20 else -1
-        return AGES.index(number) if number in AGES else None
+        age = int(digits or b"0") * (-1 if text.startswith(b"-") else 1) if len(digits) < 20 else -1
+        return AGES.index(age) if age in AGES else None
     number = _number(value, text)
     if number is None or not EDGES[0] <= number < EDGES[-1]:
         return None

@@ -21,7 +21,7 @@ def base(typed: bool = False) -> list[dict[str, object]]:
     """Everybody's records; ``typed`` identifiers are integers."""
     draw = random.Random(7)
     people = [str(1000 + at) for at in range(len(PEOPLE))] if typed else list(PEOPLE)
-    rows = []
+    rows: list[dict[str, object]] = []
     for person in people:
         for _ in range(draw.randint(1, 5)):
             rows.append(

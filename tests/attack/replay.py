@@ -86,7 +86,8 @@ class Outcome:
 @cache
 def schema_of(names: tuple[tuple[str, str], ...], cells: bool) -> Schema:
     """The schema of the records."""
-    called, more = dict(names), {"other": cells, "missing": cells}
+    called = dict(names)
+    more: dict[str, Any] = {"other": cells, "missing": cells}
     edges = [str(float(edge)) for edge in EDGES]
     domains = {
         "sex": Listed(LISTED, **more),
@@ -153,7 +154,7 @@ def _count(case: Case, data: Any, folder: Path, seen: _Seen) -> None:
 def _release(case: Case, data: Any, folder: Path, seen: _Seen) -> None:
     """All of it, without noise, and with more tables counted than the plan needs."""
     plan = plan_of(tuple(sorted(case.names.items())), case.cells, case.privacy)
-    count = hdmm.measure.count
+    count = hdmm.data.count
 
     def counting(source: Any, schema: Schema, wanted: Any, **options: Any) -> Any:
         counts = count(source, schema, [*wanted, *_tables(case)], **options)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
 import sqlite3
-import subprocess
-import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from glob import glob
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -23,16 +17,13 @@ import pyarrow.parquet as pq
 from hdmm.data import DatabaseTable
 from tests.attack.oracle import Record
 from tests.attack.records import COLUMNS
+from tests.servers import postgres_server, spark_session
 
 Types = Mapping[str, str]
 
 
 class CannotHold(Exception):
     """A source has no way to hold these values."""
-
-
-class Absent(Exception):
-    """A source needs a program that is not here."""
 
 
 @dataclass(frozen=True)
@@ -317,68 +308,8 @@ def opened(name: str) -> Iterator[Source]:
         return
     with ExitStack() as stack:
         if name == "postgres":
-            address = stack.enter_context(_postgres_server())
+            address = stack.enter_context(postgres_server())
             yield Source(name, frozenset(_POSTGRES), _postgres(address), server=True)
         else:
-            session = stack.enter_context(_spark_session())
+            session = stack.enter_context(spark_session())
             yield Source(name, frozenset(_SPARK), _spark(session), server=True)
-
-
-@contextmanager
-def _postgres_server() -> Iterator[str]:
-    """The address of a server that runs in a temporary directory; it refuses to run as root."""
-    import os
-    import pwd
-
-    folders = sorted(glob("/usr/lib/postgresql/*/bin"))
-    path = os.pathsep.join([os.environ.get("PATH", ""), *folders])
-    initdb, control = shutil.which("initdb", path=path), shutil.which("pg_ctl", path=path)
-    if initdb is None or control is None:
-        raise Absent("needs the programs of a Postgres server (initdb, pg_ctl)")
-    user = "postgres" if os.geteuid() == 0 else None
-    if user is not None and user not in {entry.pw_name for entry in pwd.getpwall()}:
-        raise Absent("does not run as root, and there is no user postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="hdmm-postgres-") as directory:
-        if user is not None:
-            shutil.chown(directory, user)
-
-        def run(*command: str) -> None:
-            subprocess.run(
-                command, user=user, cwd=directory, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-
-        data = f"{directory}/data"
-        run(initdb, "-D", data, "-U", "hdmm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
-        run(control, "-D", data, "-w", "-l", f"{directory}/log", "-o", options, "start")
-        try:
-            yield f"postgresql://hdmm@127.0.0.1:{port}/postgres"
-        finally:
-            run(control, "-D", data, "-w", "-m", "immediate", "stop")
-
-
-@contextmanager
-def _spark_session() -> Iterator[Any]:
-    """A session of Spark in this process and one of Java."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise Absent("needs pyspark, the extra hdmm[spark]") from None
-    if shutil.which("java") is None:
-        raise Absent("needs Java")
-    with tempfile.TemporaryDirectory(prefix="hdmm-spark-") as directory, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.host", "127.0.0.1")
-        builder = builder.config("spark.sql.warehouse.dir", directory)
-        builder = builder.config(
-            "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-        )
-        session = builder.getOrCreate()
-        try:
-            yield session
-        finally:
-            session.stop()

@@ -17,8 +17,10 @@ def main() -> int:
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         found = list(pool.map(verdicts, range(len(AUDITS))))
     rows: list[tuple[object, ...]] = []
-    for audit, (honest, faulty, seconds) in zip(AUDITS, found, strict=True):
-        first = (audit.name, f"{audit.full:,} {audit.unit}", honest, honest.limit, _yes(honest.passes))
+    for audit, (honest, faulty, duration) in zip(AUDITS, found, strict=True):
+        seconds: float | None = duration
+        size = f"{audit.full:,} {audit.unit}"
+        first: tuple[object, ...] = (audit.name, size, honest, honest.limit, _yes(honest.passes))
         for fault, verdict in zip(audit.faults, faulty, strict=True):
             rows.append((*first, fault, verdict, _yes(not verdict.passes), seconds))
             first, seconds = ("",) * len(first), None

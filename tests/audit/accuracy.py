@@ -17,7 +17,9 @@ RELEASES = 6_000
 
 def run(state: State, published: int) -> Verdict:
     """The mean and the spread of every answer of every plan, and the spread of all answers to a product together."""
-    chances, exact, bounded = [], [], []
+    chances: list[float] = []
+    exact: list[float] = []
+    bounded: list[float] = []
     for case in cases():
         said = state(case)
         for name, error in errors(case, RELEASES, published).items():

@@ -5,10 +5,11 @@ from functools import cache
 import hdmm
 from hdmm import baselines, operators
 from hdmm.estimators.joint import JointLeastSquares
+from hdmm.privacy.calibrate import NoiseKind
 from tests.audit.plans import CASES, plan
 from tests.audit.published import Case
 
-BUDGETS = {"laplace": hdmm.Budget("0.02"), "gaussian": hdmm.Budget("0.1", "1e-6")}
+BUDGETS: dict[NoiseKind, hdmm.Budget] = {"laplace": hdmm.Budget("0.02"), "gaussian": hdmm.Budget("0.1", "1e-6")}
 """Small enough that the steps of the noise do not show."""
 SOLVED = {(baselines.Plain, "gaussian"), (operators.Union, "laplace")}
 """Where exact errors of a large plan are worked out: each takes seconds."""

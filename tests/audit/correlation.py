@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from hdmm.measure import add_noise
+from hdmm.privacy.calibrate import NoiseKind
 from tests.audit.statistics import LEVEL, normal_chance
 from tests.audit.verdict import Audit, Verdict
 
@@ -35,22 +36,23 @@ def run(make: Callable[[], Draw], vectors: int) -> Verdict:
     return Verdict("p", normal_chance(np.concatenate(off)), ">=", LEVEL)
 
 
-def fresh(kind: str) -> Callable[[], Draw]:
+def fresh(kind: NoiseKind) -> Callable[[], Draw]:
     """Noise as `measure` draws it for a release."""
     return lambda: lambda: add_noise(np.zeros(VECTORS * WIDTH, np.int64), kind, SCALE).reshape(VECTORS, WIDTH)
 
 
-def twice_in_a_release(kind: str) -> Callable[[], Draw]:
+def twice_in_a_release(kind: NoiseKind) -> Callable[[], Draw]:
     """The fault: the second half of the coordinates gets the noise of the first."""
     draw = fresh(kind)()
     return lambda: lambda: np.tile(draw()[:, : WIDTH // 2], 2)
 
 
-def twice_in_a_row(kind: str) -> Callable[[], Draw]:
+def twice_in_a_row(kind: NoiseKind) -> Callable[[], Draw]:
     """The fault: every other release gets the noise of the one before."""
 
     def make() -> Draw:
-        draw, kept = fresh(kind)(), []
+        draw = fresh(kind)()
+        kept: list[np.ndarray] = []
 
         def again() -> np.ndarray:
             if kept:

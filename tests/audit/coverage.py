@@ -11,6 +11,7 @@ import numpy as np
 
 import hdmm
 from hdmm import baselines
+from hdmm.privacy.calibrate import NoiseKind
 from tests.audit.cases import BUDGETS, cases
 from tests.audit.published import Case, State, Stated, errors, of_one_block, stated, within
 from tests.audit.verdict import Audit, Verdict
@@ -19,7 +20,7 @@ LEVEL = 0.95
 
 
 @cache
-def cells(noise: str) -> hdmm.Plan:
+def cells(noise: NoiseKind) -> hdmm.Plan:
     """Cells that are counted one by one; a table's sums of 1, 2, 3 or 10 of them are independent of one another."""
     workload = hdmm.Workload(hdmm.Schema(ten=range(10), two=range(2), three=range(3)))
     for attributes in (["ten", "two", "three"], ["ten", "three"], ["ten", "two"], ["two", "three"]):

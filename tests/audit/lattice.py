@@ -1,5 +1,6 @@
 """Audit: what is released are integers, whatever the family of the plan."""
 
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
@@ -8,6 +9,7 @@ import numpy as np
 
 import hdmm
 from hdmm import measure as measuring
+from hdmm.privacy.calibrate import NoiseKind
 from tests.audit.plans import CASES, SCHEMA, plan
 from tests.audit.simulate import Noisy
 from tests.audit.verdict import Audit, Verdict
@@ -36,7 +38,7 @@ def _people(path: Path) -> Path:
     return path
 
 
-def floats(answers: np.ndarray, kind: str, scale: object) -> np.ndarray:
+def floats(answers: np.ndarray, kind: NoiseKind, scale: Fraction) -> np.ndarray:
     """The fault: noise of the right size in floating point."""
     return answers.astype(float) + np.random.default_rng().laplace(scale=float(scale), size=answers.size)
 

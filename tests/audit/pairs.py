@@ -8,6 +8,7 @@ import numpy as np
 import hdmm
 from hdmm import baselines, operators
 from hdmm.operators.base import Operator
+from hdmm.privacy.calibrate import NoiseKind
 from tests.audit.replay import Rows, neighbours
 from tests.audit.simulate import counts, exact
 
@@ -27,7 +28,7 @@ CASES: list[tuple[Operator, hdmm.Unit]] = [
 
 
 @cache
-def plan(operator: Operator, noise: str, unit: hdmm.Unit) -> hdmm.Plan:
+def plan(operator: Operator, noise: NoiseKind, unit: hdmm.Unit) -> hdmm.Plan:
     """The plan of an operator for the workload of this module."""
     return hdmm.select(WORKLOAD, noise, unit=unit, operators=[operator], restarts=1)
 

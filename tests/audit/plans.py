@@ -6,6 +6,7 @@ from functools import cache
 import hdmm
 from hdmm import baselines, operators
 from hdmm.operators.base import Operator
+from hdmm.privacy.calibrate import NoiseKind
 
 SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(8), hispanic=[False, True])
 WORKLOAD = (
@@ -26,7 +27,7 @@ _SHARED: tuple[Operator, ...] = (
     operators.MarginalPlus(),
     operators.Explicit(),
 )
-OPERATORS: Mapping[str, tuple[Operator, ...]] = {
+OPERATORS: Mapping[NoiseKind, tuple[Operator, ...]] = {
     "laplace": _SHARED,
     "gaussian": (*_SHARED, operators.Residual()),
 }
@@ -34,6 +35,6 @@ CASES = [(operator, noise) for noise, found in OPERATORS.items() for operator in
 
 
 @cache
-def plan(operator: Operator, noise: str) -> hdmm.Plan:
+def plan(operator: Operator, noise: NoiseKind) -> hdmm.Plan:
     """The plan of an operator for the workload of this module."""
     return hdmm.select(WORKLOAD, noise, operators=[operator], restarts=1)

@@ -7,7 +7,7 @@ multiply. The first releases are also published one by one, and must have the sa
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -40,12 +40,12 @@ class Case:
         """Whether errors are told as upper bounds."""
         return self.large and not self.exact
 
-    def tables(self, measured: np.ndarray, **wishes: object) -> dict[str, pa.Table]:
+    def tables(self, measured: np.ndarray, **options: Any) -> dict[str, pa.Table]:
         """All tables of a release, from the measurements of all blocks side by side."""
         plan = _copy(self.plan) if self.large else self.plan
         with patch.object(joint, "_MAX_COORDINATES", 0 if self.large else joint._MAX_COORDINATES):
             release = release_of(plan, self.budget, measured)
-            return dict(release.tables(estimator=self.estimator, exact=self.exact, **wishes))
+            return dict(release.tables(estimator=self.estimator, exact=self.exact, **options))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 import hdmm
 from hdmm.measure import add_noise
+from hdmm.privacy.calibrate import NoiseKind
 from tests.audit.pairs import CASES, plan, worst_pair
 from tests.audit.simulate import Noisy, by_query, exact, releases
 from tests.audit.statistics import LEVEL, clopper_pearson
@@ -44,7 +45,7 @@ def run(noisy: Noisy, runs: int) -> Verdict:
     return Verdict("proved ε", max(proved), "<=", EPSILON)
 
 
-def short(answers: np.ndarray, kind: str, scale: Fraction) -> np.ndarray:
+def short(answers: np.ndarray, kind: NoiseKind, scale: Fraction) -> np.ndarray:
     """The fault: a scale that is 10% too small."""
     return add_noise(answers, kind, scale * Fraction(9, 10))
 

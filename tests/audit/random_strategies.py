@@ -12,6 +12,7 @@ import hdmm
 from hdmm.matrix import AllRange, Complement, Dense, Identity, Matrix, Prefix, Spiked, Stack, Total, Width
 from hdmm.operators.base import Operator
 from hdmm.plans import Goal, Mechanism, Plan
+from hdmm.privacy.calibrate import NoiseKind
 from hdmm.strategy import Block, Strategy
 from hdmm.strategy.strategy import Family as FamilyName
 
@@ -19,7 +20,7 @@ Random = np.random.Generator
 Draw = Callable[[Random, tuple[int, ...]], Strategy]
 """A random strategy on attributes of some sizes."""
 
-NOISES = ("laplace", "gaussian")
+NOISES: tuple[NoiseKind, ...] = ("laplace", "gaussian")
 UNITS = (
     hdmm.Unit(),
     hdmm.Unit(neighbours="replace-one"),
@@ -43,7 +44,7 @@ class Family:
     """How to draw a strategy on attributes of some sizes, and the operators that find such strategies."""
 
     draw: Draw | None
-    operators: dict[str, Sequence[Operator]]
+    operators: dict[NoiseKind, Sequence[Operator]]
 
     def plan(self, number: int) -> hdmm.Plan:
         """One random plan: of fifty, two are found by an operator, and ten are on a larger domain."""
@@ -160,7 +161,7 @@ def _over(family: FamilyName, factor: Callable[[Random, int], Matrix]) -> Draw:
     return draw
 
 
-def _both(*found: Operator) -> dict[str, Sequence[Operator]]:
+def _both(*found: Operator) -> dict[NoiseKind, Sequence[Operator]]:
     return dict.fromkeys(NOISES, found)
 
 

@@ -107,8 +107,8 @@ def _powers(change: np.ndarray, p: Norm) -> np.ndarray:
 def _largest(weights: Sequence[Fraction], sums: Sequence[np.ndarray]) -> Fraction:
     """The largest weighted sum over the blocks of any pair of neighbours."""
     scale = lcm(*(weight.denominator for weight in weights))
-    totals = sum(int(weight * scale) * own for weight, own in zip(weights, sums, strict=True))
-    return Fraction(max(totals), scale)
+    totals = [int(weight * scale) * own for weight, own in zip(weights, sums, strict=True)]
+    return Fraction(max(np.sum(totals, axis=0)), scale)
 
 
 def _spent(plan: hdmm.Plan, scales: Sequence[Fraction], sums: dict[Norm, list[np.ndarray]]) -> Fraction:

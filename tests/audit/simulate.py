@@ -8,8 +8,9 @@ import numpy as np
 
 import hdmm
 from hdmm.measure import exact_answers
+from hdmm.privacy.calibrate import NoiseKind
 
-Noisy = Callable[[np.ndarray, str, Fraction], np.ndarray]
+Noisy = Callable[[np.ndarray, NoiseKind, Fraction], np.ndarray]
 """The answers with noise, as `measure.add_noise` gives them."""
 
 

@@ -10,6 +10,7 @@ import pytest
 from hdmm.estimators.as_measured import AsMeasured
 from hdmm.estimators.blockwise import BlockLeastSquares
 from hdmm.estimators.estimator import LinearEstimator, loss
+from hdmm.estimators.row_types import Power
 from hdmm.strategy import sensitivity
 from hdmm.workload import EncodedProduct, Workload
 from tests.contract.zoo import ESTIMATORS, dense_blocks
@@ -93,7 +94,9 @@ def test_the_coefficients_of_every_answer_are_its_row_of_the_estimator(
         np.testing.assert_allclose(power_sums(estimator, product, noise, power), expected, atol=1e-9)
 
 
-def power_sums(estimator: LinearEstimator[Any], product: EncodedProduct, noise: list[float], power: int) -> np.ndarray:
+def power_sums(
+    estimator: LinearEstimator[Any], product: EncodedProduct, noise: list[float], power: Power
+) -> np.ndarray:
     """For every block and every answer, the sum of its coefficients to a power, as the estimator has them."""
     types = [estimator.row_types(product, axis) for axis in product.axes]
     found = np.zeros((len(estimator.blocks), product.queries))

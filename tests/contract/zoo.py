@@ -1,4 +1,7 @@
-"""One example of every matrix and every estimator; each inherits all contract tests against its dense oracle."""
+"""One example of every matrix, Gram and estimator; each inherits all contract tests against its dense oracle.
+
+tests/contract/test_complete.py checks that none is missing.
+"""
 
 from fractions import Fraction
 from typing import Any
@@ -6,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from hdmm import matrix, operators
+from hdmm.estimators.biased import BiasedEstimator
 from hdmm.estimators.estimator import LinearEstimator
+from hdmm.estimators.graphical import PrivatePGM
 from hdmm.estimators.least_squares import least_squares, local_least_squares
+from hdmm.estimators.nonnegative import NonnegativeLeastSquares
 from hdmm.matrix import (
     AllRange,
     Complement,
@@ -27,7 +33,23 @@ from hdmm.matrix import (
     Total,
     Width,
 )
-from hdmm.matrix.fourier import Waves
+from hdmm.matrix.axis_gram import (
+    AllRangeGram,
+    AxisGram,
+    ComplementGram,
+    DenseGram,
+    IdentityGram,
+    OnesGram,
+    PrefixGram,
+    RestrictedGram,
+    RowsGram,
+    SelectedGram,
+    SumGram,
+    WidthGram,
+)
+from hdmm.matrix.fourier import Waves, WavesGram
+from hdmm.matrix.pidentity import PIdentityGram, _ProductGram
+from hdmm.operators.opt0.laplace import _Part
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
 from hdmm.strategy import Block, Strategy
@@ -37,8 +59,10 @@ from hdmm.workload import Custom, Encoded, Where, Workload
 from hdmm.workload import Identity as Each
 from hdmm.workload import Prefix as Upto
 from hdmm.workload import Total as Sum_
+from tests.operators.proposals import proposed
 
 _RNG = np.random.default_rng(7)
+_MORE = np.random.default_rng(8)
 _INTEGERS = _RNG.integers(-3, 4, (3, 5))
 _REALS = _RNG.normal(size=(2, 4))
 _PIDENTITY = PIdentity(np.array([[1, 0, 0.5, 2, 0], [0, 3, 0, 1, 1]]))
@@ -74,6 +98,8 @@ MATRICES: dict[str, Matrix] = {
     "union with complements": Stack([Kron([Complement(Identity(3)), Total(2)]), Kron([AllRange(3), Identity(2)])]),
     "sines": Waves("sine", _RNG.normal(size=5), _RNG.normal(size=5)),
     "cosines": Waves("cosine", _RNG.normal(size=4), _RNG.normal(size=4)),
+    "squares of sines": Waves("sine", _MORE.normal(size=5), _MORE.normal(size=5)).power(2),
+    "squares of cosines": Waves("cosine", _MORE.normal(size=4), _MORE.normal(size=4)).power(2),
     "p-identity": _PIDENTITY,
     "squares of a p-identity": _PIDENTITY.power(2),
     "inverse of a p-identity": _PIDENTITY.inverse(),
@@ -85,6 +111,53 @@ MATRICES: dict[str, Matrix] = {
     "disjoint boxes": Filtered(Kron([Total(3), Dense(_REALS), Identity(2)]), _XOR),
     "union with a disjunction": Stack([Kron([Prefix(3), Total(2)]), Filtered(Kron([Identity(3), Total(2)]), _OR)]),
 }
+
+_RIGHT = _MORE.normal(size=5)
+_WEIGHTS = _MORE.uniform(1, 2, 5)
+_CROSS = _MORE.normal(size=(4, 4))
+_WINDOWS = np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 0], [0, 0, 1, 1, 1]])
+_RANGES = np.array([[low <= cell <= high for cell in range(5)] for low in range(5) for high in range(low, 5)], int)
+_MASKS = np.array([1, 0, 1, 1, 0]), np.array([0, 1, 1, 1, 0])
+_COLUMNS = np.array([3, 0, 2, 5, 1])
+_SELECTED = np.zeros((5, 6))
+_SELECTED[:, _COLUMNS] = np.tri(5)
+_BORDERED = np.vstack([np.diag(_RIGHT), _INTEGERS])
+
+
+def _sines(n: int) -> np.ndarray:
+    cell = np.arange(1, n + 1)
+    return np.sqrt(2 / (n + 1)) * np.sin(np.pi / (n + 1) * np.outer(cell, cell))
+
+
+def _cosines(n: int) -> np.ndarray:
+    odd = 2 * np.arange(n) + 1
+    return 2 / np.sqrt(2 * n + 1) * np.cos(np.pi / (4 * n + 2) * np.outer(odd, odd))
+
+
+def _square(rows: np.ndarray) -> np.ndarray:
+    return rows.T @ rows
+
+
+GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
+    "of two matrices": (DenseGram(_CROSS), _CROSS),
+    "rows": (RowsGram(_REALS), _square(_REALS)),
+    "identity": (IdentityGram(4), np.eye(4)),
+    "total": (OnesGram(4), np.ones((4, 4))),
+    "prefix": (PrefixGram(5), _square(np.tri(5))),
+    "all ranges": (AllRangeGram(5), _square(_RANGES)),
+    "width": (WidthGram(5, 3), _square(_WINDOWS)),
+    "selected": (SelectedGram(PrefixGram(5), _COLUMNS, 6), _square(_SELECTED)),
+    "restricted": (RestrictedGram(PrefixGram(5), *_MASKS), np.outer(*_MASKS) * _square(np.tri(5))),
+    "complement": (ComplementGram(WidthGram(5, 3), 3, _WINDOWS.sum(axis=0)), _square(1 - _WINDOWS)),
+    "sum": (SumGram(((2.0, PrefixGram(5)), (-1.0, IdentityGram(5)))), 2 * _square(np.tri(5)) - np.eye(5)),
+    "deviations": (SumGram(((2.0, IdentityGram(4)), (-0.5, OnesGram(4)))), 2 * np.eye(4) - 0.5),
+    "bordered": (PIdentityGram(_RIGHT, _INTEGERS), _square(_BORDERED)),
+    "by products": (_ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
+    "sines": (WavesGram("sine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _sines(5) * _RIGHT)),
+    "cosines": (WavesGram("cosine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _cosines(5) * _RIGHT)),
+    "some cells": (_Part(PrefixGram(5), np.array([0, 2, 3])), _square(np.tri(5))[np.ix_([0, 2, 3], [0, 2, 3])]),
+}
+"""Every kind of Gram over one attribute, and its entries written out."""
 
 SCHEMA = Schema(a=range(2), b=range(3), c=range(4))
 WORKLOAD = (
@@ -168,13 +241,13 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         ),
         WORKLOAD,
     ),
-    "optimised kron": (operators.Kron().propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
-    "optimised kron, Gaussian": (operators.Kron().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
-    "optimised union": (operators.Union(groups=()).propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
-    "optimised union, Gaussian": (operators.Union(groups=()).propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "optimised kron": (proposed(operators.Kron(), WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised kron, Gaussian": (proposed(operators.Kron(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "optimised union": (proposed(operators.Union(groups=()), WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised union, Gaussian": (proposed(operators.Union(groups=()), WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "explicit": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Dense(_QUERIES),)),), "explicit"), WORKLOAD),
-    "optimised explicit": (operators.Explicit().propose(WORKLOAD.encoded, 1).strategy, WORKLOAD),
-    "optimised explicit, Gaussian": (operators.Explicit().propose(WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "optimised explicit": (proposed(operators.Explicit(), WORKLOAD.encoded, 1).strategy, WORKLOAD),
+    "optimised explicit, Gaussian": (proposed(operators.Explicit(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "direct": (
         Strategy(
             SCHEMA.sizes,
@@ -193,6 +266,14 @@ ESTIMATORS |= {
     f"{name}, all blocks": (least_squares(STRATEGIES[name][0]), STRATEGIES[name][1])
     for name in ("union", "optimised union", "optimised union, Gaussian", "direct")
 }
+
+
+BIASED: dict[str, tuple[BiasedEstimator[Any], Workload]] = {}
+for _name in ("kron", "marginals", "marginals over bases", "residuals", "union", "explicit", "direct"):
+    _strategy, _workload = STRATEGIES[_name]
+    _unbiased = least_squares(_strategy)
+    BIASED[f"non-negative, {_name}"] = NonnegativeLeastSquares(_unbiased, _workload.encoded), _workload
+    BIASED[f"Private-PGM, {_name}"] = PrivatePGM(_unbiased), _workload
 
 
 def dense_blocks(strategy: Strategy, encoded: Encoded) -> list[np.ndarray]:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import socket
 import sqlite3
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,62 +16,36 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdmm.data import DatabaseTable
+from tests.servers import Absent, postgres_server, spark_session
 
 ENGINES = ["parquet", "arrow", "pandas", "polars", "duckdb", "ibis", "other ibis", "sqlite", "postgres", "spark"]
 
 Hold = Callable[[pa.Table], Any]
 
 
+@contextmanager
+def present(server: AbstractContextManager[Any]) -> Iterator[Any]:
+    """A server that runs for these tests, or a reason to skip them."""
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(server)
+        except Absent as absent:
+            pytest.skip(str(absent))
+        yield running
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The address of a server that runs for these tests; it refuses to run as root, so that another user must."""
-    if shutil.which("initdb") is None or shutil.which("pg_ctl") is None:
-        pytest.skip("needs the programs of a Postgres server (initdb, pg_ctl)")
-    user = None
-    if os.geteuid() == 0:
-        if "postgres" not in {entry.pw_name for entry in pwd.getpwall()}:
-            pytest.skip("Postgres does not run as root, and there is no user postgres")
-        user = "postgres"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="hdmm-postgres-") as directory:
-        if user is not None:
-            shutil.chown(directory, user)
-
-        def run(*command: str) -> None:
-            subprocess.run(command, user=user, cwd=directory, check=True, stdout=subprocess.DEVNULL)
-
-        data = f"{directory}/data"
-        run("initdb", "-D", data, "-U", "hdmm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
-        run("pg_ctl", "-D", data, "-w", "-l", f"{directory}/log", "-o", options, "start")
-        try:
-            yield f"postgresql://hdmm@127.0.0.1:{port}/postgres"
-        finally:
-            run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+    """The address of a server of Postgres."""
+    with present(postgres_server()) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session of Spark in this process and one of Java."""
-    pytest.importorskip("pyspark", reason="needs pyspark, the extra hdmm[spark]")
-    if shutil.which("java") is None:
-        pytest.skip("needs Java")
-    import warnings
-
-    from pyspark.sql import SparkSession
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.host", "127.0.0.1")
-        builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        # Counting this few records ends before the best compiler and collector of Java have paid off.
-        builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        session = builder.getOrCreate()
-    yield session
-    session.stop()
+def spark() -> Iterator[Any]:
+    """A session of Spark."""
+    with present(spark_session()) as session:
+        yield session
 
 
 @pytest.fixture

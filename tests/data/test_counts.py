@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, monkeypatch: pyte
 
 def test_something_that_is_no_path_is_refused() -> None:
     with pytest.raises(DataError, match="dict is not supported; give the path of CSV or Parquet files"):
-        open_source({"sex": ["F"]})  # type: ignore[arg-type]
+        open_source({"sex": ["F"]})
 
 
 def test_a_source_is_taken_as_it_is(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ TEXTS = [*SHORT.split("|"), "9" * 30, "-" + "9" * 30, "0" * 50 + "7", "1" * 5000
 LISTED = ["F", "M", "5", "é", "a,b", 'a"b', "\\x41", "true"]
 
 
-def schema_of(**cells: bool) -> Schema:
+def schema_of(**cells: Any) -> Schema:
     """A schema of every kind of attribute, with or without cells for other and missing values."""
     return Schema(
         sex=Listed(LISTED, **cells),
@@ -71,7 +71,7 @@ TABLES = [
 def texts(engine: str) -> pa.Table:
     """Good records, and each of the texts once in each of the columns, in different numbers; NULL too."""
     values = [text for text in TEXTS if engine != "postgres" or "\0" not in text] + [None]
-    rows = [GOOD] * 3
+    rows: list[dict[str, str | None]] = [{**GOOD}] * 3
     for column in GOOD:
         for at, text in enumerate(values):
             rows += [{**GOOD, column: text}] * (1 + at % 3)
@@ -121,7 +121,10 @@ def test_the_texts_reach_every_cell(tmp_path: Path) -> None:
 def typed() -> tuple[pa.Table, Schema]:
     """Columns of every type that can be read, with values at and around every edge."""
     edges = [0.1, 0.3, 0.1 + 0.2, 100.0, -0.5, 0.0, 1.0, 5e-324, 1e308]
-    floats = [*(math.nextafter(edge, way) for edge in edges for way in (-math.inf, math.inf)), *edges]
+    floats: list[float | None] = [
+        *(math.nextafter(edge, way) for edge in edges for way in (-math.inf, math.inf)),
+        *edges,
+    ]
     floats += [-0.0, math.nan, math.inf, -math.inf, None]
     singles = [None if number is None else float(np.float32(number)) for number in floats if not _large(number)]
     wholes = [0, 1, 2, 7, -5, -6, 110, 111, 5, 100, -1, 99, 2**63 - 1, -(2**63), None]
@@ -145,7 +148,7 @@ def typed() -> tuple[pa.Table, Schema]:
     }
     rows = max(len(values) for _, values in columns.values())
     arrays = {name: pa.array((values * rows)[: 3 * rows], type) for name, (type, values) in columns.items()}
-    cells = {"other": True, "missing": True}
+    cells: dict[str, Any] = {"other": True, "missing": True}
     bins = ["-0.5", "0.1", "0.3", 100]
     schema = Schema(
         age=Integers(-5, 110, **cells),

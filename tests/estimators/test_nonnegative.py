@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, nnls
+from scipy.optimize import LinearConstraint, minimize, nnls
 
 import hdmm
 from hdmm.errors import FaultError, NotSupportedError, TooLargeError
@@ -121,10 +121,13 @@ def test_projection_on_a_simplex_is_the_nearest_point():
     rng = np.random.default_rng(2)
     table = rng.normal(size=7) * 3
     found = on_simplex(table, 4.0)
-    sums = {"type": "eq", "fun": lambda v: v.sum() - 4.0}
-    expected = minimize(
-        lambda v: ((v - table) ** 2).sum(), np.full(7, 4 / 7), bounds=[(0, None)] * 7, constraints=[sums], tol=1e-12
-    )
+    sums = LinearConstraint(np.ones((1, 7)), 4.0, 4.0)
+
+    def distance(v: np.ndarray) -> float:
+        return ((v - table) ** 2).sum()
+
+    start = np.full(7, 4 / 7)
+    expected = minimize(distance, start, bounds=[(0, None)] * 7, constraints=[sums], tol=1e-12)
     np.testing.assert_allclose(found, expected.x, atol=1e-5)
     np.testing.assert_array_equal(on_simplex(table, -1.0), 0)
 

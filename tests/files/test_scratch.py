@@ -1,5 +1,6 @@
 """Temporary directories: private, removed afterwards, and by the next process where theirs was killed."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -170,7 +171,7 @@ def test_a_process_that_sweeps_at_any_step_of_another_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """It may take the new directory for a left one: then there is another one, locked and whole."""
-    owner = {"mkdir": Path, "open": os, "flock": scratch.fcntl}[step]
+    owner = {"mkdir": Path, "open": os, "flock": fcntl}[step]
     real = getattr(owner, step)
 
     def then_sweep(*arguments: object, **more: object) -> object:
@@ -191,7 +192,8 @@ def test_a_new_directory_that_another_process_removes_just_now_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another one has the lock of the new directory at the moment when its maker asks for it."""
-    real, others = scratch.fcntl.flock, []
+    real = fcntl.flock
+    others: list[int] = []
 
     def late(lock: int, how: int) -> None:
         if not others:
@@ -200,7 +202,7 @@ def test_a_new_directory_that_another_process_removes_just_now_is_given_up(
             real(others[0], how)
         real(lock, how)
 
-    monkeypatch.setattr(scratch.fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     with scratch.directory(tmp_path) as own:
         assert len(list(tmp_path.iterdir())) == 2
         os.close(others[0])
@@ -236,7 +238,7 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch:
     def unknown(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(scratch.fcntl, "flock", unknown)
+    monkeypatch.setattr(fcntl, "flock", unknown)
     with scratch.directory(tmp_path) as own:
         scratch.sweep(tmp_path)
         assert own.exists()

@@ -204,8 +204,8 @@ def _simple(rng: Random, domain: Attribute, kind: str) -> Predicates:
     if not levels:
         return ("prefix",)
     names = tuple(rng.sample(levels, rng.randint(1, min(2, len(levels)))))
-    condition = random_condition(rng, columns, 1) if rng.random() < 0.3 else None
-    return ("level", names, condition if _satisfying(condition, domain) else None)
+    chosen = random_condition(rng, columns, 1) if rng.random() < 0.3 else None
+    return ("level", names, chosen if _satisfying(chosen, domain) else None)
 
 
 def binary(table: Sequence[Row]) -> bool:

@@ -62,18 +62,22 @@ def _of(schema: Schema, name: str) -> Attribute:
     return next(attribute for attribute in schema if attribute.name == name)
 
 
+def _with(case: Case, field: str, value: Any) -> Case:
+    return replace(case, **{field: value})
+
+
 def _smaller(case: Case) -> Iterator[Case]:
     for name, plain in _PLAIN.items():
         if getattr(case, name) != plain:
-            yield replace(case, **{name: plain})
+            yield _with(case, name, plain)
     for field in ("questions", "later"):
         given: tuple[Question, ...] = getattr(case, field)
         for place, question in enumerate(given):
             rest = given[:place] + given[place + 1 :]
             if rest or field == "later":
-                yield replace(case, **{field: rest})
+                yield _with(case, field, rest)
             for simpler in _simpler_question(case, question):
-                yield replace(case, **{field: (*given[:place], *simpler, *given[place + 1 :])})
+                yield _with(case, field, (*given[:place], *simpler, *given[place + 1 :]))
     half = len(case.records) // 2
     if half:
         yield replace(case, records=case.records[:half])
@@ -87,8 +91,8 @@ def _smaller(case: Case) -> Iterator[Case]:
                 questions=tuple(_without(q, attribute.name) for q in case.questions),
                 later=tuple(_without(q, attribute.name) for q in case.later),
             )
-        for simpler, cut in _simpler_attribute(attribute):
-            own = (*case.schema[:place], simpler, *case.schema[place + 1 :])
+        for smaller, cut in _simpler_attribute(attribute):
+            own = (*case.schema[:place], smaller, *case.schema[place + 1 :])
             yield replace(
                 case,
                 schema=own,

@@ -11,9 +11,12 @@ import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import hdmm
 from hdmm import AllRange, Identity, Level, Prefix, Total, Unit, Workload, baselines, operators
+from hdmm.operators.base import Operator
+from hdmm.privacy.calibrate import NoiseKind
 
 SCHEMA = hdmm.Schema(
     sex=["F", "M"],
@@ -31,7 +34,7 @@ PAIRS = (
 RANGES = Workload(SCHEMA).add("ranges", age=AllRange()).add("sexes", sex=Identity())
 ACROSS = PAIRS.add("across", sex=Identity(), where="age >= 4 OR state = 'CA'")
 TABLES = hdmm.marginals(SCHEMA, up_to=2)
-CASES = {
+CASES: dict[str, tuple[Workload, Operator, Unit, dict[str, Any]]] = {
     "direct": (ACROSS, baselines.Plain(), Unit(), {}),
     "explicit": (RANGES, operators.Explicit(), Unit(2), {"objective": "max"}),
     "kron": (ACROSS, operators.Kron(), Unit(neighbours="replace-one"), {}),
@@ -40,7 +43,7 @@ CASES = {
     "residual": (PAIRS, operators.Residual(), Unit(), {"targets": {"by group": "20@95%"}}),
     "union": (PAIRS, operators.Union(), Unit(), {}),
 }
-BUDGETS = {"laplace": hdmm.Budget("1.25"), "gaussian": hdmm.Budget("1", "1e-6")}
+BUDGETS: dict[NoiseKind, hdmm.Budget] = {"laplace": hdmm.Budget("1.25"), "gaussian": hdmm.Budget("1", "1e-6")}
 RECORDS = [
     f"p{row // 3},{'FM'[row % 2]},{row * 7 % 9},{['', '1', '2.5', '11'][row % 4]},{['CA', 'NY', 'TX', 'WA'][row % 4]}"
     for row in range(300)

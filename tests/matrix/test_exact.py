@@ -1,24 +1,27 @@
 """Exact answers by floating-point products: equal to Python's integers, in whatever pieces, also in place."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hdmm import parallel as threads
-from hdmm.matrix import AllRange, Dense, Identity, Kron, Prefix, Total, kronecker
+from hdmm.matrix import AllRange, Dense, Identity, Kron, Matrix, Prefix, Total, kronecker
 from hdmm.matrix.exact import INTEGER_BITS, LOW_BITS, Exact, exact_map, reach_of, slab_size
 
 KINDS = st.sampled_from(["identity", "total", "small", "large", "prefix"])
 CAP = 2**40
 
 
-def make(kind, rows, columns, rng):
+def make(kind: str, rows: int, columns: int, rng: np.random.Generator) -> Matrix:
     if kind == "small":
         return Dense(rng.integers(-9, 10, (rows, columns)))
     if kind == "large":
         return Dense(rng.integers(-(2**16), 2**16, (rows, columns)))
-    return {"identity": Identity, "total": Total, "prefix": Prefix}[kind](columns)
+    leaves: dict[str, Callable[[int], Matrix]] = {"identity": Identity, "total": Total, "prefix": Prefix}
+    return leaves[kind](columns)
 
 
 @given(
@@ -31,7 +34,7 @@ def make(kind, rows, columns, rng):
 )
 def test_any_factors_in_any_pieces(shapes, bits, piece, few, overwrite, seed):
     rng = np.random.default_rng(seed)
-    matrix = Kron(make(*shape, rng) for shape in shapes)
+    matrix = Kron(make(kind, rows, columns, rng) for kind, rows, columns in shapes)
     reach = int(np.prod([reach_of(factor) for factor in matrix.factors], dtype=object))
     if reach > 2**57:
         return
@@ -84,7 +87,7 @@ def test_slabs_are_larger_where_less_fits_before_them(monkeypatch):
 
 def test_progress_rises_to_one(monkeypatch):
     monkeypatch.setattr(kronecker, "PIECE", 8)
-    told = []
+    told: list[float] = []
     factor = Dense(np.random.default_rng(0).integers(-(2**12), 2**12, (4, 4)))
     matrix, counts = Kron([factor] * 4), np.full(256, 9)
     exact_map(Exact.whole, matrix, reach_of(factor) ** 4, counts, np.dtype(object), on_progress=told.append)

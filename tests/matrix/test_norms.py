@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdmm.matrix import AllRange, Dense, Identity, Kron, Prefix, Stack, Total
+from hdmm.matrix import AllRange, Dense, Identity, Kron, Matrix, Prefix, Stack, Total
 from hdmm.matrix.norms import stacked_norm
 
 SIZES = (3, 2, 4)
@@ -40,7 +40,7 @@ def test_the_norm_of_a_weighted_stack_is_exact(parts, weights, p, seed):
 
 
 def test_the_maxima_of_parts_in_different_columns_do_not_add():
-    first, second = Dense([[5, 0, 0]]), Dense([[0, 0, 4]])
+    first, second = Dense(np.array([[5, 0, 0]])), Dense(np.array([[0, 0, 4]]))
     assert Stack([Kron([first, Identity(2)]), Kron([second, Identity(2)])]).norm_power(1) == 5
 
 
@@ -52,19 +52,20 @@ def test_a_domain_that_fits_no_memory_has_an_exact_norm():
 
 def test_norms_beyond_64_bits_are_exact():
     """Sixteen bits for each of seven attributes, and classes that are all dominated by one."""
-    factor = Dense([[2**16, 2**15], [2**16 - 1, 3]])
+    factor = Dense(np.array([[2**16, 2**15], [2**16 - 1, 3]]))
     for p in (1, 2):
         largest = factor.norm_power(p)
         for weight in (1, 3, Fraction(1, 7)):
-            parts = [[factor] * 7, [factor] * 6 + [Total(2)]]
+            parts: list[list[Matrix]] = [[factor] * 7, [factor] * 6 + [Total(2)]]
             expected = weight * largest**7 + 2 * largest**6
             assert stacked_norm(parts, [weight, 2], p) == expected
             assert stacked_norm(parts[:1], [weight], p) == weight * largest**7
 
 
 def test_norms_beyond_64_bits_are_the_largest_over_all_columns():
-    uneven, other = Dense([[2**16, 0], [0, 2**16], [0, 1]]), Dense([[5, 2**16], [2**16, 0]])
-    parts = [[uneven] * 3 + [other] * 4, [uneven] * 3 + [other] * 3 + [Total(2)]]
+    uneven = Dense(np.array([[2**16, 0], [0, 2**16], [0, 1]]))
+    other = Dense(np.array([[5, 2**16], [2**16, 0]]))
+    parts: list[list[Matrix]] = [[*[uneven] * 3, *[other] * 4], [*[uneven] * 3, *[other] * 3, Total(2)]]
     norms = [[[sum(int(e) ** 2 for e in column) for column in f.dense().T] for f in part] for part in parts]
     expected = max(
         sum(prod(norm[cell] for norm, cell in zip(part, place, strict=True)) for part in norms)

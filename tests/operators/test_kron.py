@@ -14,11 +14,12 @@ from hdmm.estimators.least_squares import local_least_squares
 from hdmm.estimators.least_squares import strategy_loss as loss
 from hdmm.operators.base import Aside
 from hdmm.operators.opt0.two_scalars import Even
-from hdmm.optimise.descent import Effort
-from hdmm.selection.quantise import quantise
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.selection.quantise import Quantised, quantise
 from hdmm.strategy import sensitivity
 from hdmm.strategy.integers import round_columns, round_lengths
 from tests.contract.zoo import dense_blocks
+from tests.operators.proposals import proposed
 
 EXAMPLE = hdmm.marginals(hdmm.Schema(a=range(2), b=range(5), c=range(50), d=range(100)), k=2).encoded
 SMALL = hdmm.Schema(a=range(3), b=range(4), c=range(6))
@@ -32,12 +33,12 @@ EFFORT = Effort(restarts=1)
 
 
 def test_table_margexample_opt_kron():
-    strategy = operators.Kron().propose(EXAMPLE, 1).strategy
+    strategy = proposed(operators.Kron(), EXAMPLE, 1).strategy
     assert loss(strategy, EXAMPLE, 1) <= 213_270.5
 
 
 def test_table_margexample_opt_union():
-    strategy = operators.Union().propose(EXAMPLE, 1).strategy
+    strategy = proposed(operators.Union(), EXAMPLE, 1).strategy
     assert loss(strategy, EXAMPLE, 1) <= 85_070.5
 
 
@@ -45,7 +46,7 @@ def test_example_optkk():
     """P⊗T + T⊗P on 100 × 100: one product 33,385, two groups 14,252."""
     schema = hdmm.Schema(a=range(100), b=range(100))
     encoded = hdmm.Workload(schema).add("a", a=hdmm.Prefix()).add("b", b=hdmm.Prefix()).encoded
-    assert loss(operators.Union().propose(encoded, 1, EFFORT).strategy, encoded, 1) <= 14_252.5
+    assert loss(proposed(operators.Union(), encoded, 1, EFFORT).strategy, encoded, 1) <= 14_252.5
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -64,22 +65,23 @@ def test_the_loss_is_that_of_the_dense_strategy(operator, norm):
         estimator = local_least_squares(strategy)
         if isinstance(estimator, BlockLeastSquares):
             home = estimator.home(product)
-            estimator = rows @ np.linalg.pinv(sizes[home] * full[home], rcond=1e-10)
+            assert home is not None
+            coefficients = rows @ np.linalg.pinv(sizes[home] * full[home], rcond=1e-10)
         else:
-            estimator = rows @ np.linalg.pinv(stacked, rcond=1e-10)
-        total += float(product.weight) ** 2 * squared * (estimator**2).sum()
+            coefficients = rows @ np.linalg.pinv(stacked, rcond=1e-10)
+        total += float(product.weight) ** 2 * squared * (coefficients**2).sum()
     assert loss(strategy, encoded, norm) == pytest.approx(total, rel=1e-6)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_shared_factors_are_answered_by_global_least_squares(norm):
     encoded = hdmm.marginals(SMALL, up_to=2, prefix=["c"]).encoded
-    assert operators.Union(groups=()).propose(encoded, norm, EFFORT).strategy.family == "marginal"
+    assert proposed(operators.Union(groups=()), encoded, norm, EFFORT).strategy.family == "marginal"
 
 
 def test_groups_of_the_user_are_kept():
     groups = (("prefixes", "either"), ("cells",))
-    strategy = operators.Union(groups=groups).propose(MIXED.encoded, 1, EFFORT).strategy
+    strategy = proposed(operators.Union(groups=groups), MIXED.encoded, 1, EFFORT).strategy
     assert [block.axes for block in strategy.blocks] == [(0, 1, 2), (0, 1)]
 
 
@@ -114,7 +116,8 @@ def test_the_surrogate_gram_is_the_slope_of_the_loss():
 
 def test_a_single_gaussian_product_carries_a_certificate():
     encoded = hdmm.Workload(SMALL).add("q", a=hdmm.Prefix(), c=hdmm.AllRange()).encoded
-    proposal = operators.Kron().propose(encoded, 2)
+    proposal = proposed(operators.Kron(), encoded, 2)
+    assert proposal.bound is not None
     assert 1 - 1e-9 <= loss(proposal.strategy, encoded, 2) / proposal.bound <= 1 + 1e-2
 
 
@@ -150,9 +153,9 @@ def test_integers_cost_next_to_nothing(operator, norm):
     if isinstance(proposal, Aside):
         assert (operator, norm) == (operators.Residual(), 1)
         return
-    ratio = loss(quantise(proposal.strategy, encoded, norm).strategy, encoded, norm) / loss(
-        proposal.strategy, encoded, norm
-    )
+    quantised = quantise(proposal.strategy, encoded, norm)
+    assert isinstance(quantised, Quantised), quantised
+    ratio = loss(quantised.strategy, encoded, norm) / loss(proposal.strategy, encoded, norm)
     assert sqrt(ratio) <= 1 + 1e-4
 
 
@@ -178,7 +181,7 @@ def test_no_rounded_column_sums_to_more_than_the_power_of_two():
 
 def test_queries_published_as_asked_are_never_rounded():
     encoded = hdmm.Workload(SMALL).add("q", a=hdmm.Custom([[0.5, 1, 2]])).encoded
-    assert isinstance(quantise(hdmm.baselines.Plain().propose(encoded, 1).strategy, encoded, 1), str)
+    assert isinstance(quantise(proposed(hdmm.baselines.Plain(), encoded, 1).strategy, encoded, 1), str)
 
 
 def test_the_same_seed_gives_the_same_plan():
@@ -194,7 +197,7 @@ def test_a_time_limit_keeps_the_best_so_far():
 
 def test_an_interrupt_keeps_the_best_so_far():
     class Interrupted(hdmm.operators.Operator):
-        def propose(self, workload, norm, effort):
+        def propose(self, workload, norm, effort=DEFAULT):
             raise KeyboardInterrupt
 
     assert hdmm.select(MIXED, operators=[hdmm.baselines.Identity(), Interrupted()]).operator == "Identity"

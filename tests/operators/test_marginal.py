@@ -17,6 +17,7 @@ from hdmm.bounds import svd_bound
 from hdmm.estimators.estimator import LinearEstimator
 from hdmm.estimators.least_squares import local_least_squares
 from hdmm.estimators.least_squares import strategy_loss as loss
+from hdmm.matrix import Norm
 from hdmm.operators.marginal import Marginal
 from hdmm.operators.marginals.convex import among_all, closed_form, convex
 from hdmm.operators.marginals.demand import Demand, contained, demand_of
@@ -28,6 +29,7 @@ from hdmm.schema import Schema
 from hdmm.strategy import Strategy
 from hdmm.workload import AllRange, Encoded, Identity, Prefix, Total, Where, Workload
 from tests.contract.zoo import WORKLOAD
+from tests.operators.proposals import proposed, reason_aside
 from tests.oracles.marginal_algebra import marginal_matrix
 
 QUICK = Effort(restarts=1)
@@ -44,15 +46,16 @@ def demand(encoded: Encoded) -> Demand:
 
 
 def planned(encoded: Encoded, norm, effort: Effort = QUICK) -> Strategy:
-    proposal = Marginal().propose(encoded, norm, effort)
-    assert proposal.strategy.family == "marginal"
-    return proposal.strategy
+    strategy = proposed(Marginal(), encoded, norm, effort).strategy
+    assert strategy.family == "marginal"
+    return strategy
 
 
 @cache
 def rmse(table: str, place: tuple[str, str]) -> float:
     encoded = WORKLOADS[place]().encoded
-    norm, variance = (1, 2.0) if table == "table_hd1_laplace" else (2, SIGMA**2)
+    norm: Norm = 1 if table == "table_hd1_laplace" else 2
+    variance = 2.0 if norm == 1 else SIGMA**2
     # One restart is enough for all but SF1, whose few marginals have many local optima.
     strategy = planned(encoded, norm, Effort() if place[1] == "SF1" else QUICK)
     assert all(local_least_squares(strategy).supports(product) for product in encoded.products)
@@ -261,8 +264,7 @@ def test_domains_of_any_size(attributes, size, norm):
         workload = workload.add(f"{i}", {f"a{i}": Identity()}, weight=1 + i % 3)
     encoded = workload.encoded
     strategy = planned(encoded, norm, Effort(restarts=0))
-    plain = baselines.Marginals().propose(encoded, norm)
-    assert plain is not None
+    plain = proposed(baselines.Marginals(), encoded, norm)
     assert all(local_least_squares(strategy).supports(product) for product in encoded.products)
     assert 0 < loss(strategy, encoded, norm) <= loss(plain.strategy, encoded, norm) * (1 + 1e-6)
 
@@ -270,7 +272,7 @@ def test_domains_of_any_size(attributes, size, norm):
 def test_products_of_too_many_attributes_are_left_to_other_operators():
     schema = Schema({f"a{i}": range(2) for i in range(25)})
     encoded = Workload(schema).add("all", {name: Identity() for name in schema}).encoded
-    assert "too many" in Marginal().propose(encoded, 1).reason
+    assert "too many" in reason_aside(Marginal(), encoded, 1)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -280,7 +282,9 @@ def test_of_too_many_marginals_the_most_useful_are_measured(norm):
     encoded = Workload(schema).add("all", {name: Identity() | Total() for name in schema}).encoded
     strategy = planned(encoded, norm, Effort(restarts=0))
     assert sum(2 ** len(block.axes) for block in strategy.blocks) <= 2**20
-    assert loss(strategy, encoded, norm) < 1.15 * (svd_bound(encoded.gram()) if norm == 2 else 2.0**13 * 2**13)
+    bound = svd_bound(encoded.gram()) if norm == 2 else 2.0**13 * 2**13
+    assert bound is not None
+    assert loss(strategy, encoded, norm) < 1.15 * bound
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -300,7 +304,7 @@ def test_more_restarts_are_never_worse():
     encoded = census.sf1().encoded
     losses = [loss(planned(encoded, 1, Effort(restarts=count)), encoded, 1) for count in (0, 1, 3)]
     assert losses == sorted(losses, reverse=True)
-    assert loss(Marginal(restarts=0).propose(encoded, 1).strategy, encoded, 1) == losses[0]
+    assert loss(proposed(Marginal(restarts=0), encoded, 1).strategy, encoded, 1) == losses[0]
 
 
 REPEATS = 1000

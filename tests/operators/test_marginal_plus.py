@@ -11,6 +11,7 @@ from hdmm.estimators.least_squares import strategy_loss as loss
 from hdmm.optimise.descent import Effort
 from hdmm.paper import workloads
 from tests.contract.zoo import dense_blocks
+from tests.operators.proposals import proposed, reason_aside
 
 SCHEMA = hdmm.Schema(a=range(3), b=range(4), c=range(17), d=range(1))
 MIXED = (
@@ -25,7 +26,7 @@ MIXED = (
 @pytest.mark.parametrize("norm", [1, 2])
 def test_the_loss_is_that_of_least_squares_written_out(norm):
     encoded = MIXED.encoded
-    strategy = operators.MarginalPlus().propose(encoded, norm, Effort(restarts=1)).strategy
+    strategy = proposed(operators.MarginalPlus(), encoded, norm, Effort(restarts=1)).strategy
     assert strategy.family == "marginal"
     blocks = zip(strategy.blocks, dense_blocks(strategy, encoded), strict=True)
     A = np.vstack([float(block.weight) * rows for block, rows in blocks])
@@ -38,12 +39,14 @@ def test_the_loss_is_that_of_least_squares_written_out(norm):
 
 def test_bases_are_at_least_as_good_as_cells():
     encoded = MIXED.encoded
-    based, cells = (one.propose(encoded, 1).strategy for one in (operators.MarginalPlus(), operators.Marginal()))
+    based, cells = (
+        proposed(operator, encoded, 1).strategy for operator in (operators.MarginalPlus(), operators.Marginal())
+    )
     assert loss(based, encoded, 1) < 0.99 * loss(cells, encoded, 1)
 
 
 def test_workloads_of_cells_and_totals_are_for_plain_marginals():
-    assert operators.MarginalPlus().propose(hdmm.marginals(SCHEMA, up_to=2).encoded, 1).reason
+    assert reason_aside(operators.MarginalPlus(), hdmm.marginals(SCHEMA, up_to=2).encoded, 1)
 
 
 @pytest.mark.parametrize(
@@ -53,5 +56,5 @@ def test_workloads_of_cells_and_totals_are_for_plain_marginals():
 )
 def test_it_is_ahead_of_the_paper(build, most):
     encoded = build().encoded
-    strategy = operators.MarginalPlus(restarts=0).propose(encoded, 1).strategy
+    strategy = proposed(operators.MarginalPlus(restarts=0), encoded, 1).strategy
     assert sqrt(2 * loss(strategy, encoded, 1) / encoded.query_count) <= most

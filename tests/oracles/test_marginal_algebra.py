@@ -16,7 +16,7 @@ WEIGHTS = arrays(float, 8, elements=st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.
 
 def c_matrix(place: int) -> np.ndarray:
     """C(a), the first attribute being the most significant bit."""
-    product = np.ones((1, 1))
+    product: np.ndarray = np.ones((1, 1))
     for axis, n in enumerate(SIZES):
         inside = place >> (len(SIZES) - 1 - axis) & 1
         product = np.kron(product, np.eye(n) if inside else np.ones((n, n)))
@@ -24,7 +24,7 @@ def c_matrix(place: int) -> np.ndarray:
 
 
 def dense(gram: MarginalGram) -> np.ndarray:
-    return sum(weight * c_matrix(place) for place, weight in enumerate(gram.weights.reshape(-1)))
+    return np.sum([weight * c_matrix(place) for place, weight in enumerate(gram.weights.reshape(-1))], axis=0)
 
 
 @given(WEIGHTS)

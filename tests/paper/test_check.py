@@ -40,6 +40,7 @@ def test_a_strategy_that_loses_too_much_when_it_is_rounded_is_seen():
 
 def test_the_first_strategy_of_the_tables_is_rounded_and_told_so():
     cell = next(check_strategies("one-d"))
+    assert cell.rounding is not None
     assert 0 < cell.rounding <= 1e-4
     assert f"rounded {cell.rounding:+.1e}" in cell.note
 

@@ -7,22 +7,23 @@ from hdmm import baselines, marginals
 from hdmm.estimators.least_squares import strategy_loss as loss
 from hdmm.schema import Schema
 from hdmm.workload import AllRange, Identity, Prefix, Where, Workload
+from tests.operators.proposals import proposed
 
 EXAMPLE = marginals(Schema(a=range(2), b=range(5), c=range(50), d=range(100)), k=2).encoded
 
 
 def test_table_margexample_workload():
-    strategy = baselines.Marginals().propose(EXAMPLE, 1).strategy
+    strategy = proposed(baselines.Marginals(), EXAMPLE, 1).strategy
     assert loss(strategy, EXAMPLE, 1) == pytest.approx(206_964, abs=0.5)
 
 
 def test_table_margexample_identity():
-    strategy = baselines.Identity().propose(EXAMPLE, 1).strategy
+    strategy = proposed(baselines.Identity(), EXAMPLE, 1).strategy
     assert loss(strategy, EXAMPLE, 1) == pytest.approx(300_000, abs=0.5)
 
 
 def test_prop_error0_the_plain_mechanism_costs_the_squared_norm_for_each_query():
-    strategy = baselines.Plain().propose(EXAMPLE, 1).strategy
+    strategy = proposed(baselines.Plain(), EXAMPLE, 1).strategy
     assert loss(strategy, EXAMPLE, 1) == 36 * EXAMPLE.query_count
 
 
@@ -52,5 +53,5 @@ def test_thm_err_decomp_the_error_of_a_product_factorises():
         Workload(Schema(a=range(3))).add("w", a=Prefix()).encoded,
         Workload(Schema(b=range(4))).add("w", b=AllRange()).encoded,
     ]
-    losses = [loss(baselines.Identity().propose(part, 1).strategy, part, 1) for part in parts]
-    assert loss(baselines.Identity().propose(encoded, 1).strategy, encoded, 1) == pytest.approx(losses[0] * losses[1])
+    losses = [loss(proposed(baselines.Identity(), part, 1).strategy, part, 1) for part in parts]
+    assert loss(proposed(baselines.Identity(), encoded, 1).strategy, encoded, 1) == pytest.approx(losses[0] * losses[1])

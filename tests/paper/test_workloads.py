@@ -1,5 +1,7 @@
 """The paper's workloads have the sizes that it states."""
 
+from typing import Any
+
 import pytest
 
 from hdmm import paper
@@ -49,5 +51,6 @@ def test_one_attribute(kind, queries):
 
 
 def test_an_unknown_kind_is_refused_with_the_nearest():
+    misspelt: Any = "allrange"
     with pytest.raises(Exception, match="did you mean 'all-range'"):
-        paper.one_d("allrange", 64)
+        paper.one_d(misspelt, 64)

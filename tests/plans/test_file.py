@@ -363,7 +363,7 @@ def set_factor(text: str, sensitivity: str = "1"):
 
 def test_a_factor_that_can_answer_the_workload_is_loaded(tampered) -> None:
     path = tampered(SMALL, set_factor(npy([[1, 1], [1, -1]]), "2"))
-    assert hdmm.Plan.load(path).mechanism.calibrate(hdmm.Budget("1")).scales == (2,)
+    assert hdmm.Plan.load(path).mechanism.calibrate(hdmm.Budget("1")).scales == (Fraction(2),)
 
 
 def marginals_of(*sets: list[str]) -> list[dict[str, Any]]:

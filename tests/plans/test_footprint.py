@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import namedtuple
@@ -106,7 +107,9 @@ def test_what_is_said_to_fit_does(family):
     limit = 600 * 10**6
     with pytest.raises(TooLargeError) as refused:
         check(estimator(family, 300), encoded(300, 300, 300), limit)
-    cells = int(re.search(r"about ([\d,]+) cells", str(refused.value))[1].replace(",", ""))
+    told = re.search(r"about ([\d,]+) cells", str(refused.value))
+    assert told is not None
+    cells = int(told[1].replace(",", ""))
     n = int((0.98 * cells) ** (1 / 3))
     check(estimator(family, n), encoded(n, n, n), limit)
 
@@ -125,7 +128,7 @@ def test_the_limit_is_what_is_allowed():
 
 def test_files_that_do_not_fit_are_refused_before_anything_is_charged(monkeypatch):
     usage = namedtuple("usage", ["free"])
-    monkeypatch.setattr(footprint.shutil, "disk_usage", lambda place: usage(10**6))
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(10**6))
     with pytest.raises(TooLargeError, match="TMPDIR"):
         check(estimator("kron", 400, 450), encoded(400, 400, 400), GB, check_disk)
     check(estimator("kron", 400, 450), encoded(400, 400, 400), 100 * GB, check_disk)
@@ -159,7 +162,7 @@ def test_products_in_files_are_those_in_memory(factor, tmp_path, monkeypatch):
 
 def test_a_full_disk_is_a_fault_that_names_the_remedy(monkeypatch):
     usage = namedtuple("usage", ["free"])
-    monkeypatch.setattr(workspace.shutil, "disk_usage", lambda place: usage(10))
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(10))
     with memory_allowed(16), pytest.raises(FaultError, match="set TMPDIR"):
         workspace.empty(100, np.dtype(float))
 
@@ -184,8 +187,8 @@ def test_a_file_system_that_reserves_nothing_will_do(monkeypatch):
 
 def test_a_release_is_refused_before_the_data_are_opened(tmp_path):
     schema = hdmm.Schema({name: range(200) for name in "abc"})
-    pairs = [{"a": hdmm.Identity(), "b": hdmm.Total()}, {"b": hdmm.Identity(), "c": hdmm.Identity()}]
-    workload = hdmm.Workload(schema).add("one", pairs[0]).add("two", pairs[1])
+    workload = hdmm.Workload(schema).add("one", a=hdmm.Identity(), b=hdmm.Total())
+    workload = workload.add("two", b=hdmm.Identity(), c=hdmm.Identity())
     plan = hdmm.select(workload, operators=[hdmm.baselines.Identity()])
     for size, message in {"250MB": "8,000,000 cells.*limit is 250 MB", "much": "expected a size"}.items():
         with pytest.raises(InputError, match=message):
@@ -271,7 +274,9 @@ def test_what_a_workload_is_said_to_hold_fits(query):
 
     with pytest.raises(TooLargeError) as refused:
         check_small(workload(100_000))
-    fitting, what = re.search(r"about ([\d,]+) (predicates|values)", str(refused.value)).groups()
+    told = re.search(r"about ([\d,]+) (predicates|values)", str(refused.value))
+    assert told is not None
+    fitting, what = told.groups()
     count = int(0.99 * int(fitting.replace(",", "")))
     n = int((2 * count) ** 0.5) - 1 if isinstance(query, hdmm.AllRange) else count
     check_small(workload(n))

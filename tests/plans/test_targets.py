@@ -122,7 +122,9 @@ def test_the_largest_error_is_made_small():
     assert largest.worst(budget) < total.worst(budget)
     assert largest.rmse(budget) > total.rmse(budget)
     assert largest.worst(budget) == pytest.approx(max(largest.errors(budget)["stderr_max"].to_pylist()))
-    assert largest.bound(budget) <= largest.worst(budget)
+    bound = largest.bound(budget)
+    assert bound is not None
+    assert bound <= largest.worst(budget)
     assert "largest standard error, which the plan minimises" in largest.describe(budget)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,9 @@ def test_more_rows_need_so_many_times_the_noise(noise):
     budget = hdmm.Budget("0.1", BUDGET[noise].delta)
     assert three.rmse(budget) / one.rmse(budget) == pytest.approx(3, rel=0.01)  # on integers not exactly
     assert three.certificate == one.certificate
-    assert three.bound(budget) == pytest.approx(3 * one.bound(budget), rel=0.01)
+    bound = one.bound(budget)
+    assert bound is not None
+    assert three.bound(budget) == pytest.approx(3 * bound, rel=0.01)
 
 
 def test_replaced_rows_need_more_noise_and_the_bound_still_holds():
@@ -119,6 +122,7 @@ def test_replaced_rows_need_more_noise_and_the_bound_still_holds():
     assert ratio == pytest.approx(sqrt(replaced.mechanism.change.power / added.mechanism.change.power), rel=0.01)
     assert 1.2 < ratio < 2
     assert replaced.bound(BUDGET["gaussian"]) == added.bound(BUDGET["gaussian"])
+    assert added.certificate is not None
     expected = (1 + added.certificate) * float(replaced.mechanism.change.power / added.mechanism.change.power) - 1
     assert replaced.certificate == pytest.approx(expected)
 
@@ -160,8 +164,9 @@ def test_a_release_states_its_unit_and_charges_a_ledger_of_that_unit(tmp_path):
 def test_units_that_cannot_be_meant_are_refused():
     with pytest.raises(InputError, match="id='b': is a column of the schema"):
         hdmm.select(W, unit=hdmm.Unit(id="b"))
+    word: Any = "row"
     with pytest.raises(InputError, match="expected a Unit"):
-        hdmm.select(W, unit="row")
+        hdmm.select(W, unit=word)
 
 
 def test_the_observed_error_of_a_person_with_many_rows_is_the_predicted_one(tmp_path):

@@ -19,6 +19,8 @@ BUDGETS = [("1", "1e-6"), ("0.01", "1e-9"), ("8", "1e-5"), ("500", "1e-90"), ("0
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_the_sigma_of_a_budget_is_proved_and_hardly_more_than_needed(epsilon, delta):
     budget = Budget(epsilon, delta)
+    assert budget.epsilon is not None
+    assert budget.delta is not None
     sigma = certified_sigma(budget)
     assert leaks_at_most(sigma, budget.epsilon, budget.delta)
     assert not leaks_at_most(sigma * Fraction(10**9 - 1, 10**9), budget.epsilon, budget.delta)

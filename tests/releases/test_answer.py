@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ import pytest
 import hdmm
 from hdmm import baselines, operators
 from hdmm.errors import InputError, WorkloadError
+from hdmm.privacy.calibrate import NoiseKind
+from hdmm.workload import Predicates
 
 SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(8), hispanic=[False, True])
 W = (
@@ -19,7 +23,7 @@ W = (
     .add("ranges", age=hdmm.AllRange(), hispanic=hdmm.Identity())
 )
 PAIRS = hdmm.marginals(SCHEMA, up_to=2)
-FAMILIES = {
+FAMILIES: dict[str, tuple[operators.Operator, hdmm.Workload, NoiseKind]] = {
     "kron": (operators.Kron(), W, "gaussian"),
     "explicit": (operators.Explicit(), W, "gaussian"),
     "union": (operators.Union(), W, "gaussian"),
@@ -30,7 +34,7 @@ FAMILIES = {
 }
 BUDGETS = {"laplace": hdmm.Budget("0.5"), "gaussian": hdmm.Budget("0.5", "1e-6")}
 COUNT = 25
-SETS = [
+SETS: list[Callable[[], Predicates]] = [
     hdmm.Identity,
     hdmm.Total,
     hdmm.Prefix,
@@ -108,8 +112,9 @@ def test_another_schema_and_no_workload_are_refused():
     release = released("identity")
     with pytest.raises(WorkloadError, match="has another schema than the release"):
         release.answer(hdmm.Workload(hdmm.Schema(sex=["F", "M"])).add("t"))
+    text: Any = "SELECT COUNT(*) FROM t"
     with pytest.raises(WorkloadError, match="expected a Workload"):
-        release.answer("SELECT COUNT(*) FROM t")
+        release.answer(text)
 
 
 def test_intervals_are_of_the_level_that_was_asked_for():

@@ -14,6 +14,7 @@ from hdmm import baselines, operators
 from hdmm.accuracy.margins import normal_margin
 from hdmm.errors import FaultError, InputError, NotSupportedError, WorkloadError
 from hdmm.estimators import graphical, joint
+from hdmm.progress import Progress
 from hdmm.releases.rows import BOUND, NOTE
 
 SCHEMA = hdmm.Schema(sex=["F", "M"], age=range(8), hispanic=[False, True])
@@ -165,7 +166,8 @@ def test_bounds_say_that_they_are_bounds(noise, monkeypatch):
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_all_tables_are_written_as_they_are_asked_for(release, format, tmp_path):
-    out, told = tmp_path / "other", []
+    out = tmp_path / "other"
+    told: list[Progress] = []
     release.save_tables(out, estimator="nonnegative", rounded=True, format=format, on_progress=told.append)
     assert told[-1].done == 1
     files = sorted(out.iterdir())

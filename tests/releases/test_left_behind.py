@@ -24,13 +24,14 @@ import os, signal, sys, threading, time
 import hdmm.cli
 from hdmm.releases import publish
 from hdmm.releases import file
-from hdmm.data import chunked, engine
+from hdmm.data import chunked, engine, stoppable
 from hdmm.privacy.ledger import chain, ledger
 
 path, when, name = sys.argv[1].split("."), sys.argv[2], sys.argv[3]
 if path[0] == "chunked" and name != "wait":
     engine._MOST = engine._LEAST = 4 << 20  # so that few records are enough to be written to the disk
-owner = {"chain": chain, "chunked": chunked, "file": file, "ledger": ledger, "publish": publish}[path[0]]
+modules = (chain, chunked, file, ledger, publish, stoppable)
+owner = {module.__name__.split(".")[-1]: module for module in modules}[path[0]]
 for step in path[1:-1]:
     owner = getattr(owner, step)
 real = getattr(owner, path[-1])
@@ -79,16 +80,16 @@ def place(tmp_path: Path, plan: hdmm.Plan) -> Path:
 
 def begun(place: Path, step: str, when: str, name: str, arguments: list[str] = ARGUMENTS) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SCRIPT, step, when, name, *arguments]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipe = subprocess.PIPE
     environment = {**os.environ, "TMPDIR": str(place / "tmp"), "COLUMNS": "200"}
-    return subprocess.Popen(command, cwd=place, text=True, env=environment, **pipes)
+    return subprocess.Popen(command, cwd=place, text=True, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def ended(place: Path, step: str, when: str, name: str, arguments: list[str] = ARGUMENTS) -> tuple[int, str]:
     """The exit code and the messages of a release that gets a signal right before a step, after it, or within it."""
     process = begun(place, step, when, name, arguments)
     try:
-        _, errors = process.communicate(timeout=1800)
+        _, errors = process.communicate(timeout=1800)  # half an hour: it hangs
     finally:
         process.kill()
     return process.returncode, errors
@@ -101,7 +102,7 @@ def left(place: Path) -> tuple[list[Path], list[Path]]:
 
 
 def spent(place: Path) -> float:
-    return float(hdmm.Ledger.open(place / "budget.db").spent().epsilon)
+    return float(hdmm.Ledger.open(place / "budget.db").spent().epsilon or 0)
 
 
 STEPS = {
@@ -221,7 +222,7 @@ def test_a_query_of_duckdb_is_ended(place: Path, name: str) -> None:
     """The signal comes while DuckDB counts; without an end the test would take hours."""
     data = str(endless(place))
     arguments = ["release", "rows.plan", data, "--table", "people", "--epsilon", "0.5", "--no-ledger", "-o", "out"]
-    code, errors = ended(place, "publish.measure", "busy", name, arguments)
+    code, errors = ended(place, "stoppable.Stoppable.execute", "busy", name, arguments)
     assert code == 128 + getattr(signal, name)
     assert "error" not in errors
     assert list((place / "tmp").iterdir()) == []

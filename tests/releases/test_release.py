@@ -9,6 +9,7 @@ import pytest
 
 import hdmm
 from hdmm import measure as measuring
+from hdmm.data import count
 from hdmm.matrix import AllRange, Complement, Dense, Identity, Prefix, Spiked, Total, Width
 from hdmm.privacy.sampling import samplers
 from hdmm.releases.options import USUAL
@@ -41,7 +42,7 @@ def plan() -> hdmm.Plan:
 @pytest.fixture
 def counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many releases of a file read it once: only their noise differs."""
-    count, kept = measuring.count, {}
+    kept: dict[tuple[object, ...], list[np.ndarray]] = {}
 
     def kept_counts(source, schema, tables, **options):
         if tuple(tables) not in kept:
@@ -298,10 +299,10 @@ def test_many_wide_answers_are_rounded_as_whole_sums_are(largest, spare, monkeyp
 @pytest.mark.parametrize(
     "factors",
     [
-        (Width(300, 2), Dense([[3, -(2**16), 1]])),
+        (Width(300, 2), Dense(np.array([[3, -(2**16), 1]]))),
         (AllRange(40), Prefix(9)),
-        (Spiked.centred(200), Dense([[2**16, 2**16 - 1]])),
-        (Dense([[2**16] * 5, [1] * 5]), Identity(3), Total(2)),
+        (Spiked.centred(200), Dense(np.array([[2**16, 2**16 - 1]]))),
+        (Dense(np.array([[2**16] * 5, [1] * 5])), Identity(3), Total(2)),
         (Complement(Width(50, 3)), Identity(2)),
     ],
     ids=["widths", "ranges", "deviations", "dense", "complements"],

@@ -16,9 +16,10 @@ from hdmm import baselines, operators
 from hdmm.accuracy.predict import accuracy
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.measure import add_noise
-from hdmm.releases.ratio import interval
+from hdmm.privacy.calibrate import NoiseKind
+from hdmm.releases.ratio import Ratio, interval
 from hdmm.releases.selection import boxes_of, each_alone, encoded
-from hdmm.releases.statistics import Quantile, Ratio, _Combiner, located
+from hdmm.releases.statistics import Quantile, _Combiner, located
 from tests.audit import plans
 from tests.audit.simulate import exact, releases
 from tests.contract.zoo import dense_blocks
@@ -86,7 +87,8 @@ def test_counts_on_attributes_that_were_not_measured_together():
     schema = hdmm.Schema(x=["a", "b"], y=range(3))
     workload = hdmm.Workload(schema).add("x", x=hdmm.Identity()).add("y", y=hdmm.Identity())
     x, y = np.indices(schema.sizes)
-    for noise, operator in (("laplace", operators.Marginal()), ("gaussian", operators.Residual())):
+    families: dict[NoiseKind, operators.Operator] = {"laplace": operators.Marginal(), "gaussian": operators.Residual()}
+    for noise, operator in families.items():
         plan = hdmm.select(workload, noise, operators=[operator], restarts=1)
         release = made(plan, budget_for(noise), np.full(schema.sizes, 50))
         above, below = boxes_of(schema, {"x": "a"}, ""), boxes_of(schema, {"y": 1}, "")
@@ -206,7 +208,10 @@ def test_other_margins_are_not(fault, case):
 @pytest.mark.parametrize("case", [*CASES, *COARSE], ids=named)
 def test_an_interval_holds_what_is_within_its_margin(case):
     """But for a percent about the margin, where the ends are not found exactly; with large steps it may hold more."""
-    estimates, (true_a, true_b), law = simulated(*case[:5], 200 if case[1] == "gaussian" else 12)
+    operator, noise, pair, budget, table, _ = case
+    estimates, (true_a, true_b), law = simulated(
+        operator, noise, pair, budget, table, 200 if noise == "gaussian" else 12
+    )
     p = true_a / true_b
     reach, below = law.margin(1, p, LEVEL), law.margin(0, 1, LEVEL)
     bounded = 0

@@ -18,6 +18,7 @@ import hdmm
 from hdmm.accuracy.predict import Accuracy
 from hdmm.errors import ArtefactError, FaultError
 from hdmm.plans import mechanism as planning
+from hdmm.privacy.calibrate import calibrate
 from hdmm.releases import stored
 from hdmm.releases.options import USUAL
 from hdmm.releases.rows import Rows
@@ -89,7 +90,9 @@ def test_the_manifest_has_the_size_and_checksum_of_every_file(made: hdmm.Release
 def test_a_release_saved_in_small_pieces_is_loaded(
     made: hdmm.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(write_table.__kwdefaults__, "size", 4)
+    defaults = write_table.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "size", 4)
     made.save(tmp_path / "out")
     (path,) = (tmp_path / "out" / "tables").glob("*mixed*")
     assert parquet.ParquetFile(path).metadata.num_row_groups == 12
@@ -196,8 +199,12 @@ def test_what_repeats_is_almost_free_in_parquet() -> None:
 
 def test_the_noise_is_calibrated_once(made: hdmm.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    real = planning.calibrate
-    monkeypatch.setattr(planning, "calibrate", lambda *given: calls.append(given) or real(*given))
+
+    def noted(*given):
+        calls.append(given)
+        return calibrate(*given)
+
+    monkeypatch.setattr(planning, "calibrate", noted)
     made.save(tmp_path / "out")
     assert len(calls) <= 1
     assert made.plan.mechanism.calibrate(hdmm.Budget(rho="0.5")) is made.plan.mechanism.calibrate(BUDGET)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def binned(edges: list[str], closed: bool) -> Callable[[bytes], int | None]:
     return find
 
 
-def kinds(**extra: bool) -> dict[str, tuple[Domain, int, Callable[[bytes], int | None]]]:
+def kinds(**extra: Any) -> dict[str, tuple[Domain, int, Callable[[bytes], int | None]]]:
     """Each kind of domain with the number of its declared cells and a slow reading of one trimmed text."""
     return {
         "listed": (Listed(VALUES, **extra), len(VALUES), listed),

@@ -89,7 +89,7 @@ def test_a_group_of_groups_leaves_out_the_cells_other_and_missing() -> None:
 
 
 def test_a_value_that_an_earlier_group_is_called_like_can_be_written_as_a_pair() -> None:
-    levels = {"l": {"a": ["b"], "b": ["a"]}, "m": {"x": [("a", "a")], "y": [("b", "b")]}}
+    levels: dict[str, dict[str, object]] = {"l": {"a": ["b"], "b": ["a"]}, "m": {"x": [("a", "a")], "y": [("b", "b")]}}
     assert Listed(["a", "b"], levels=levels).levels["m"].codes.tolist() == [0, 1]
 
 

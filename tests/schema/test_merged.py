@@ -2,6 +2,7 @@
 
 import tracemalloc
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -110,7 +111,12 @@ def test_an_unknown_label_is_refused_with_the_nearest() -> None:
 def test_in_a_large_domain_no_label_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     large = Merged(sex=["F", "M"], number=range(1 << 20))
     made: list[int] = []
-    monkeypatch.setattr(Integers, "value", lambda self, code: made.append(code) or self.min + code)
+
+    def value(self: Integers, code: int) -> int:
+        made.append(code)
+        return self.min + code
+
+    monkeypatch.setattr(Integers, "value", value)
     with pytest.raises(
         WorkloadError, match="value 'F' is not in the domain, whose values are written like 'M, 1048575'"
     ):
@@ -225,7 +231,7 @@ REFUSED = {
     "a part without values": (lambda: Merged(a=[]), "part 'a': values=[]: an attribute needs at least one value"),
     "a part that is merged": (lambda: Merged(a=PAIR, b=["x"]), "part 'a': it is merged itself; name its parts here"),
     "a name with a quote": (lambda: Merged({'a"': ["x"]}), "part 'a\"': a name is a column's header"),
-    "a name that is no text": (lambda: Merged({5: ["x"]}), "part 5: a name is a column's header"),
+    "a name that is no text": (lambda: Merged(cast(Any, {5: ["x"]})), "part 5: a name is a column's header"),
     "a flag with a plus": (lambda: Merged({"a+b": Boolean(), "c": Boolean()}), "part 'a+b': labels join names by '+'"),
     "a flag called none": (lambda: Merged(a=Boolean(), none=Boolean()), "part 'none': labels join names by '+', and"),
     "a value with a comma": (

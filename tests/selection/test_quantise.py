@@ -10,11 +10,13 @@ from hdmm import operators
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import loss
 from hdmm.estimators.least_squares import strategy_loss
-from hdmm.matrix import Dense, Restricted
+from hdmm.matrix import Dense, Norm, Restricted
 from hdmm.optimise.descent import Effort
 from hdmm.selection import quantise as integer
 from hdmm.selection.quantise import Quantised, quantise
 from hdmm.strategy import Block, Strategy
+from hdmm.workload import Encoded
+from tests.operators.proposals import proposed
 
 LIMIT = 2e-4  # of the total squared error: 1e-4 of the RMSE
 IDENTITY = hdmm.Workload(hdmm.Schema(a=range(4))).add("q", a=hdmm.Identity()).encoded
@@ -24,12 +26,18 @@ def one(predicates, size):
     return hdmm.Workload(hdmm.Schema(a=range(size))).add("q", a=predicates).encoded
 
 
-CASES = {
+CASES: dict[str, tuple[Encoded, Norm]] = {
     "prefix 5": (one(hdmm.Prefix(), 5), 2),
     "prefix 64": (one(hdmm.Prefix(), 64), 1),
     "range 128": (one(hdmm.AllRange(), 128), 2),
     "width 256": (one(hdmm.Width(8), 256), 2),
 }
+
+
+def quantised(strategy: Strategy, encoded: Encoded, norm: Norm) -> Quantised:
+    found = quantise(strategy, encoded, norm)
+    assert isinstance(found, Quantised), found
+    return found
 
 
 @pytest.fixture
@@ -48,8 +56,8 @@ def losses(monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_the_cost_that_is_told_is_that_of_the_strategy_returned(case):
     encoded, norm = CASES[case]
-    strategy = operators.Explicit().propose(encoded, norm, Effort(restarts=1)).strategy
-    found = quantise(strategy, encoded, norm)
+    strategy = proposed(operators.Explicit(), encoded, norm, Effort(restarts=1)).strategy
+    found = quantised(strategy, encoded, norm)
     ratio = strategy_loss(found.strategy, encoded, norm) / strategy_loss(strategy, encoded, norm)
     assert found.cost == pytest.approx(sqrt(ratio) - 1, abs=1e-12)
     assert 0 < found.cost <= 1e-4
@@ -57,16 +65,16 @@ def test_the_cost_that_is_told_is_that_of_the_strategy_returned(case):
 
 
 def test_integers_cost_nothing_and_stay_as_they_are():
-    strategy = hdmm.baselines.Identity().propose(IDENTITY, 1).strategy
-    found = quantise(strategy, IDENTITY, 1)
+    strategy = proposed(hdmm.baselines.Identity(), IDENTITY, 1).strategy
+    found = quantised(strategy, IDENTITY, 1)
     assert (found.strategy, found.cost) == (strategy, 0)
-    assert quantise(strategy, IDENTITY, 1).strategy is strategy
+    assert found.strategy is strategy
 
 
 @pytest.mark.parametrize("predicates", [hdmm.Prefix(), hdmm.AllRange(), hdmm.Width(8)], ids=repr)
 def test_on_one_large_attribute_the_first_precision_tried_is_the_right_one(predicates, losses):
     encoded = one(predicates, 256)
-    quantise(operators.Explicit().propose(encoded, 2).strategy, encoded, 2)
+    quantise(proposed(operators.Explicit(), encoded, 2).strategy, encoded, 2)
     before, *tried = losses
     assert [growth <= LIMIT for growth in (np.array(tried) / before - 1)] == [True]
 
@@ -126,8 +134,8 @@ def test_where_even_the_coarsest_queries_are_too_large_factors_are_not_tried_one
 def test_a_block_as_light_as_nothing_leaves_the_others_their_precision(norm):
     w = hdmm.Workload(hdmm.Schema(a=range(6)))
     w = w.add("total", weight="1000").add("again").add("pair", a=hdmm.Values([0, 5]), weight="1e-9")
-    strategy = hdmm.baselines.Plain().propose(w.encoded, norm).strategy
-    found = quantise(strategy, w.encoded, norm).strategy
+    strategy = proposed(hdmm.baselines.Plain(), w.encoded, norm).strategy
+    found = quantised(strategy, w.encoded, norm).strategy
     shares = np.array([float(block.weight) ** norm for block in found.blocks])
     assert 1e-7 <= shares.min() / shares.max() <= 1e-6
     assert shares.sum() <= sum(float(block.weight) ** norm for block in strategy.blocks) * (1 + 2e-6)
@@ -159,7 +167,9 @@ def test_a_row_that_counts_nobody_has_no_error_beside_others_that_do():
     w = hdmm.Workload(schema).add("total")
     w = w.add("rows", {"a": ~(hdmm.Identity() | hdmm.Where("a >= 5"))}, where="a >= 5")
     plan = hdmm.select(w, noise="laplace", operators=[operators.Explicit()])
-    coefficients = Restricted(w.encoded.products[1].factors[0].inner, np.arange(10) >= 5)
+    factor = w.encoded.products[1].factors[0]
+    assert isinstance(factor, Restricted)
+    coefficients = Restricted(factor.inner, np.arange(10) >= 5)
     assert not coefficients.apply(np.random.default_rng(0).normal(size=10))[-1].any()
     found = plan.accuracy("rows", hdmm.Budget("1"))
     assert found.expand(found.stderr)[-1] == 0

@@ -1,12 +1,10 @@
 """The search in parallel, on a cluster, and after a crash: always the same plan."""
 
-import os
+import json
 import pickle
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -72,7 +70,7 @@ def test_what_is_sent_to_other_processes_is_read_back_without_what_was_computed(
     alone.errors(hdmm.Budget(1))
     strategy, encoded = pickle.loads(pickle.dumps((alone.mechanism.strategy, W.encoded)))
     assert set(vars(strategy)) == {"sizes", "blocks", "family"}
-    noise = np.ones(len(strategy.blocks))
+    noise = [1.0] * len(strategy.blocks)
     expected = alone.mechanism.local.squared_errors(W.encoded.products, noise)
     np.testing.assert_array_equal(local_least_squares(strategy).squared_errors(encoded.products, noise), expected)
 
@@ -129,40 +127,43 @@ def test_a_finished_search_is_read_from_its_checkpoint(tmp_path, objective):
     assert plan_bytes(again) == plan_bytes(first)
 
 
+KILLED = """
+import os, signal, sys
+import hdmm.cli
+from hdmm.selection import checkpoint
+write, when = checkpoint.write, sys.argv.pop(1)
+def killed(*arguments, **named):
+    if when == "after":
+        write(*arguments, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.write = killed
+hdmm.cli.main()
+"""
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes cannot be killed on this system")
 def test_a_killed_search_goes_on_where_it_was(tmp_path):
-    """kill −9, again and again, until the command is done: the plan is the one of a search that was left alone."""
+    """kill −9, before and after it writes down a result: the plan is the one of a search that was left alone."""
     spec = hdmm.Spec(SCHEMA, hdmm.marginals(SCHEMA, k=1))
     for name in ("alone", "killed"):
         (tmp_path / name).mkdir()
         spec.save(tmp_path / name / "spec.yaml")
-    command = [sys.executable, "-m", "hdmm", "plan", "spec.yaml", "--restarts", "6", "--jobs", "1"]
+    arguments = ["plan", "spec.yaml", "--restarts", "6", "--jobs", "1"]
+    command = [sys.executable, "-m", "hdmm", *arguments]
     alone = subprocess.run(command, cwd=tmp_path / "alone", check=True, capture_output=True, text=True)
     partial, plan = (tmp_path / "killed" / name for name in ("spec.plan.partial", "spec.plan"))
-    kills = 0
-    while not plan.exists():
-        process = subprocess.Popen(
-            command, cwd=tmp_path / "killed", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        before = _size(partial)
-        while process.poll() is None and (kills == 3 or _size(partial) == before):
-            time.sleep(0.005)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
-    assert kills >= 2
+    done = []
+    for when in ("after", "before", "after", "after"):
+        dying = [sys.executable, "-c", KILLED, when, *arguments]
+        killed = subprocess.run(dying, cwd=tmp_path / "killed", capture_output=True, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        done.append(len(json.loads(partial.read_bytes())["content"]["done"]))
+    assert done == [1, 1, 2, 3]
+    subprocess.run(command, cwd=tmp_path / "killed", check=True, capture_output=True)
     assert same(hdmm.Plan.load(plan), hdmm.Plan.load(tmp_path / "alone" / "spec.plan"))
     assert not partial.exists()
     assert "wrote spec.plan" in alone.stdout
     assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == ["spec.plan", "spec.yaml"]
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 @pytest.mark.parametrize("jobs", [0, True, "2", 1.5])

@@ -8,9 +8,12 @@ import pytest
 
 import hdmm
 from hdmm.estimators.least_squares import strategy_loss as loss
+from hdmm.optimise.descent import DEFAULT
 from hdmm.plans import Goal
 from hdmm.plans.describe import rounding_cost
 from hdmm.privacy.calibrate import NORM, NoiseKind
+from hdmm.progress import Progress
+from tests.operators.proposals import proposed
 
 SCHEMA = hdmm.Schema(a=range(4), b=range(6), c=["x", "y"])
 PAIRS = hdmm.marginals(SCHEMA, k=2)
@@ -53,7 +56,7 @@ def test_an_operator_that_does_not_apply_is_listed_with_its_reason():
 class Broken(hdmm.operators.Operator):
     """An operator with a fault."""
 
-    def propose(self, workload, norm, effort):
+    def propose(self, workload, norm, effort=DEFAULT):
         raise ZeroDivisionError("by nobody's fault but ours")
 
 
@@ -109,11 +112,11 @@ def test_a_weight_counts_twice_over_in_the_error():
 
 
 def test_progress_is_reported_for_each_candidate():
-    seen = []
+    seen: list[Progress] = []
     hdmm.select(PAIRS, on_progress=seen.append)
     done = [one for one in seen if one.error is not None]
     assert [one.stage for one in done][:3] == ["Identity", "Plain", "Marginals"]
-    assert all(one.best == min(other.error for other in done[: place + 1]) for place, one in enumerate(done))
+    assert all(one.best == min(other.error or 0 for other in done[: place + 1]) for place, one in enumerate(done))
     assert {one.stage for one in done} <= {one.stage for one in seen if one.error is None}
 
 
@@ -124,7 +127,10 @@ def test_no_plan_is_better_than_its_bound(noise, epsilon):
     budget = hdmm.Budget(epsilon=epsilon, delta=None if noise == "laplace" else "1e-6")
     for name in WORKLOADS:
         plan = planned(name, noise)
-        assert plan.rmse(budget) >= plan.bound(budget) * (1 - 1e-12)
+        bound = plan.bound(budget)
+        assert bound is not None
+        assert plan.rmse(budget) >= bound * (1 - 1e-12)
+        assert plan.certificate is not None
         assert plan.certificate >= -1e-12
 
 
@@ -144,7 +150,7 @@ def test_a_plan_describes_itself():
 def test_a_plan_tells_what_rounding_to_integers_cost(noise, tmp_path):
     workload = hdmm.Workload(hdmm.Schema(a=range(2), b=range(40))).add("r", a=hdmm.Identity(), b=hdmm.AllRange())
     plan = hdmm.select(workload, noise, operators=[hdmm.operators.Kron()])
-    exact = hdmm.operators.Kron().propose(workload.encoded, NORM[noise])
+    exact = proposed(hdmm.operators.Kron(), workload.encoded, NORM[noise])
     cost = (
         sqrt(
             loss(plan.mechanism.strategy, workload.encoded, NORM[noise])
@@ -202,7 +208,7 @@ def test_a_new_operator_is_a_class_with_one_method():
     from hdmm.strategy import Block, Strategy
 
     class Everything(hdmm.operators.Operator):
-        def propose(self, workload, norm, effort):
+        def propose(self, workload, norm, effort=DEFAULT):
             sizes = workload.sizes
             return Proposal(Strategy(sizes, (Block(tuple(range(len(sizes))), tuple(map(Identity, sizes))),), "kron"))
 

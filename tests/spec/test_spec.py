@@ -3,7 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import hdmm
 from hdmm.errors import InputError, SpecError
+from hdmm.privacy.calibrate import NoiseKind
+from hdmm.privacy.unit import Neighbours
 from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Schema
 from hdmm.spec.spec import Spec
 from hdmm.workload import (
@@ -191,7 +193,7 @@ def schemas(draw: st.DrawFn) -> Schema:
     usable = LINES.map(str.strip).filter(lambda text: text and not set(text) & set('\n\r\0"'))
     domains: dict[str, Domain] = {}
     for name in draw(st.lists(usable, min_size=1, max_size=3, unique=True)):
-        extra = {"other": draw(st.booleans()), "missing": draw(st.booleans())}
+        extra: dict[str, Any] = {"other": draw(st.booleans()), "missing": draw(st.booleans())}
         kind = draw(st.sampled_from(["listed", "integers", "bins", "boolean"]))
         if kind == "listed":
             domains[name] = built(Listed, draw(st.lists(usable, min_size=1, max_size=4, unique=True)), **extra)
@@ -247,8 +249,8 @@ def specs(draw: st.DrawFn) -> Spec:
         sets = {attribute: draw(predicate_sets(schema[attribute])) for attribute in touched}
         fractions = st.fractions(Fraction(1, 10**9), 10**9)
         products.append(built(Product, name, sets, draw(st.sampled_from([1, 2, "0.1", "1/3"]) | fractions)))
-    noise = draw(st.sampled_from(["laplace", "gaussian"]))
-    neighbours = draw(st.sampled_from(["add-remove", "replace-one"]))
+    noise = draw(st.sampled_from(get_args(NoiseKind)))
+    neighbours = draw(st.sampled_from(get_args(Neighbours)))
     return Spec(schema, built(Workload, schema, products), noise, hdmm.Unit(draw(st.integers(1, 99)), neighbours))
 
 

@@ -246,7 +246,7 @@ def in_yaml(case: Case, folder: Path) -> Workload:
     return hdmm.Spec.load(folder / "spec.yaml").workload
 
 
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+@pytest.fixture(scope="module", params=CASES.values(), ids=list(CASES))
 def plans(request, tmp_path_factory) -> list[hdmm.Plan]:
     """Each case planned in Python, in YAML and in SQL."""
     workloads = in_python(request.param), in_yaml(request.param, tmp_path_factory.mktemp("spec")), in_sql(request.param)

@@ -62,7 +62,8 @@ CONDITIONS = [None, None, None, "a = 1 OR c", "a = 1 OR b = 'x' OR c", "a = 2 AN
 def unions(draw: st.DrawFn) -> Workload:
     """Products in any order, some of them more than once."""
     sets = st.fixed_dictionaries({}, optional={name: st.sampled_from(choices) for name, choices in SETS.items()})
-    kinds = st.tuples(sets, st.sampled_from([1, 1, 1, 2, Fraction(1, 2)]), st.sampled_from(CONDITIONS))
+    weights = st.sampled_from([Fraction(weight) for weight in ("1", "1", "1", "2", "1/2")])
+    kinds = st.tuples(sets, weights, st.sampled_from(CONDITIONS))
     distinct = draw(st.lists(kinds, min_size=1, max_size=8))
     chosen = distinct + draw(st.lists(st.sampled_from(distinct), max_size=4))
     shuffled = draw(st.permutations(chosen))

@@ -72,7 +72,7 @@ def comparisons(literals: st.SearchStrategy[tuple[str, Any]], operators: list[st
     return st.one_of(kinds)
 
 
-def integers(**extra: bool) -> Attribute:
+def integers(**extra: Any) -> Attribute:
     whole = st.integers(-6, 8).flatmap(lambda n: st.sampled_from([(str(n), n), (f"'{n}'", n), (f"{n}.0", n)]))
     halves = st.integers(-12, 16).map(lambda n: (f"{n / 2:.1f}", Fraction(n, 2)))
     powers = st.sampled_from([("1e0", 1), ("20e-1", 2), ("1e20", 10**20), ("-1e20", -(10**20))])
@@ -80,20 +80,20 @@ def integers(**extra: bool) -> Attribute:
     return Attribute(Integers(-4, 6, **extra), list(range(-4, 7)), comparisons(literals, list(COMPARE), lambda v: v))
 
 
-def listed(**extra: bool) -> Attribute:
+def listed(**extra: Any) -> Attribute:
     values = ["low", "High", "it's", "10", "9"]
     literals = st.sampled_from([("'" + value.replace("'", "''") + "'", value) for value in values] + [("10", "10")])
     return Attribute(Listed(values, **extra), list(values), comparisons(literals, list(COMPARE), values.index))
 
 
-def boolean(**extra: bool) -> Attribute:
+def boolean(**extra: Any) -> Attribute:
     literals = st.sampled_from([("true", True), ("FALSE", False), ("'yes'", True), ("0", False)])
     bare = st.sampled_from([Condition("x", known(bool)), Condition("NOT x", lambda cell: not known(bool)(cell))])
     compared = comparisons(literals, ["=", "<>", "!="], lambda value: value)
     return Attribute(Boolean(**extra), [False, True], st.one_of(bare, compared))
 
 
-def binned(**extra: bool) -> Attribute:
+def binned(**extra: Any) -> Attribute:
     """Bins can be cut at their low edges by < and >=; beyond the last edge every comparison is decided."""
     edges = ["-1.5", "0", "0.5", "2"]
     cuts = st.sampled_from([(text, Fraction(text)) for text in [*edges, "0.50", "5e-1"]])

@@ -17,7 +17,7 @@ def written(workload: Workload) -> list[np.ndarray]:
     """The queries of every product over the full domain, straight from its predicates."""
     schema, found = workload.schema, []
     for product in workload.products:
-        rows = np.ones((1, 1))
+        rows: np.ndarray = np.ones((1, 1))
         for name in schema:
             predicates = product.predicates.get(name, Total())
             rows = np.kron(rows, predicates.matrix(name, schema[name]).dense())

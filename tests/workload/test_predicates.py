@@ -20,7 +20,7 @@ EXTRAS: list[dict[str, bool]] = [
 ]
 
 
-def domains(**extra: bool) -> dict[str, tuple[Domain, int, list[str]]]:
+def domains(**extra: Any) -> dict[str, tuple[Domain, int, list[str]]]:
     """Each kind of domain, with the number of its declared cells and its range ends in order."""
     return {
         "listed": (Listed(["a", "b", "c", "d"], **extra), 4, ["a", "b", "c", "d"]),
@@ -145,7 +145,7 @@ def test_a_double_negation_changes_nothing() -> None:
 
 
 @given(data=st.data(), extra=st.sampled_from(EXTRAS))
-def test_a_permuted_set_is_the_set_with_its_columns_permuted(data: st.DataObject, extra: dict[str, bool]) -> None:
+def test_a_permuted_set_is_the_set_with_its_columns_permuted(data: st.DataObject, extra: dict[str, Any]) -> None:
     values = ["a", "b", "c", "d"]
     domain = Listed(values, **extra)
     inner = data.draw(st.sampled_from([Prefix(), AllRange(), Width(2), Identity(), ~Prefix(), Prefix() | Total()]))

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from itertools import product as combinations
-from operator import eq, ge, gt, le, lt, ne
+from operator import contains, eq, ge, gt, le, lt, ne
 from typing import Any
 
 import duckdb
@@ -115,20 +115,20 @@ class Sets:
 
 
 def each(name: str, schema: Schema) -> Sets:
-    return Sets(Identity(), [lambda value, kept=kept: value == kept for kept in VALUES[name][: schema[name].size]])
+    return Sets(Identity(), [partial(eq, kept) for kept in VALUES[name][: schema[name].size]])
 
 
 SETS: dict[str, list[Sets]] = {
     "a": [
         each("a", FULL),
-        Sets(Prefix(), [lambda value, end=end: value <= end for end in range(4)]),
+        Sets(Prefix(), [partial(ge, end) for end in range(4)]),
         Sets(Where("a <> 2"), [lambda value: value != 2]),
         Sets(Identity() | Total(), [*each("a", FULL).tests, lambda value: True]),
     ],
     "b": [
         each("b", FULL),
         Sets(Where("NOT b = 'x'"), [lambda value: value != "x"]),
-        Sets(Prefix(), [lambda value, end=end: value in "xyz"[: end + 1] for end in range(3)]),
+        Sets(Prefix(), [partial(contains, "xyz"[: end + 1]) for end in range(3)]),
     ],
     "c": [each("c", FULL), Sets(Where("c"), [lambda value: value])],
 }
@@ -167,10 +167,10 @@ def asked(draw: st.DrawFn, conjunctive: bool = False) -> Asked:
         for name in draw(st.lists(st.sampled_from("abc"), unique=True, max_size=3))
     }
     weight = draw(st.sampled_from([Fraction(1), Fraction(3), Fraction(1, 2)]))
-    rows = rows_of(FULL, {name: one.tests for name, one in chosen.items()}, condition and condition.truth)
-    satisfied = condition is None or rows_of(FULL, {}, condition.truth).any()
-    assume(satisfied)
-    return Asked({name: one.predicates for name, one in chosen.items()}, condition and condition.sql, weight, rows)
+    truth, sql = (None, None) if condition is None else (condition.truth, condition.sql)
+    rows = rows_of(FULL, {name: one.tests for name, one in chosen.items()}, truth)
+    assume(rows_of(FULL, {}, truth).any())
+    return Asked({name: one.predicates for name, one in chosen.items()}, sql, weight, rows)
 
 
 def workload_of(products: list[Asked]) -> Workload:
@@ -246,6 +246,7 @@ MANY = Schema({f"x{place}": range(3) for place in range(8)})
 def test_a_disjunction_of_k_attributes_takes_two_terms(k):
     where = " OR ".join(f"x{place} = 1" for place in range(k))
     (product,) = Workload(MANY).add("q", where=where).encoded.products
+    assert product.condition is not None
     assert len(product.condition.boxes) == 2
     assert len(product.terms) == 4
 
@@ -270,6 +271,7 @@ def test_a_conjunction_of_k_attributes_is_a_product_without_condition(k):
 )
 def test_few_terms_are_enough(where, terms):
     (product,) = Workload(MANY).add("q", where=where).encoded.products
+    assert product.condition is not None
     assert len(product.condition.boxes) == terms
 
 

@@ -77,7 +77,8 @@ def test_several_statements_are_numbered():
     workload = hdmm.Workload(SCHEMA).add_sql(
         "q", "SELECT COUNT(*) FROM t; SELECT COUNT(*) FROM t WHERE hispanic;", weight=3
     )
-    assert [(product.name, product.weight) for product in workload.products] == [("q 1", 3), ("q 2", 3)]
+    assert [product.name for product in workload.products] == ["q 1", "q 2"]
+    assert all(product.weight == 3 for product in workload.products)
 
 
 REFUSED = {

@@ -98,7 +98,7 @@ def test_one_gaussian_release_may_take_everything(tmp_path: Path, total: tuple[s
     assert refused(ledger, Budget("1e-20"))
     assert refused(ledger, Budget(rho="1e-20"))
     left = ledger.left()
-    assert (left.epsilon, left.rho) == (0, 0)
+    assert (left.epsilon, left.rho) == (Fraction(0), Fraction(0))
 
 
 def test_one_gaussian_release_keeps_the_granted_delta(tmp_path: Path):
@@ -111,7 +111,9 @@ def test_one_gaussian_release_keeps_the_granted_delta(tmp_path: Path):
 def test_gaussian_releases_compose_by_their_noise(tmp_path: Path):
     """Four releases of twice the standard deviation are one; their ε would add up to much more."""
     ledger = Ledger.create(tmp_path / "b.db", Budget("1", "1e-6"), UNIT)
-    quarter = Budget(rho=ledger.left().rho / 4 if ledger.left().rho else None)
+    rho = ledger.left().rho
+    assert rho is not None
+    quarter = Budget(rho=rho / 4)
     spend(ledger, *[quarter] * 4)
     assert refused(ledger, Budget(rho="1e-7"))
     assert delta_of(2 * float(ledger.spent().rho or 0), 1.0) == pytest.approx(1e-6, rel=1e-3)

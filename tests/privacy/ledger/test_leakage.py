@@ -93,7 +93,9 @@ def test_a_continuous_laplace_distribution_would_tell_less_than_leaks():
 @pytest.mark.parametrize("budget", [("1", "1e-6"), ("0.1", "1e-9"), ("10", "1e-15"), ("0.3", "0.001")], ids=str)
 def test_gaussian_releases_leak_exactly_what_their_noise_was_made_for(budget: tuple[str, str]):
     total = Budget(*budget)
-    quarter = Budget(rho=(mu_squared_of(total) or 0) / 8)
+    mu_squared = mu_squared_of(total)
+    assert mu_squared is not None
+    quarter = Budget(rho=mu_squared / 8)
     expected = (Leak("Gaussian", Fraction(budget[0]), total.delta),)
     assert leaks([release(total)], Fraction(budget[1])) == expected
     assert leaks([release(quarter)] * 4, Fraction(budget[1])) == expected

@@ -53,7 +53,12 @@ def test_words_are_uint64():
 def test_every_call_and_every_piece_has_a_fresh_key(monkeypatch):
     keys = []
     fresh = stream._fresh_key
-    monkeypatch.setattr(stream, "_fresh_key", lambda: keys.append(fresh()) or keys[-1])
+
+    def noted() -> bytes:
+        keys.append(fresh())
+        return keys[-1]
+
+    monkeypatch.setattr(stream, "_fresh_key", noted)
     stream.random_bytes(2 * stream.PIECE + 1)
     stream.random_bytes(1)
     assert len(set(keys)) == len(keys) == 4
@@ -186,7 +191,7 @@ def test_fast_acceptance_is_never_wrong():
                 assert test[i] + 1 < bound[i] - 2.0**-18  # the place's own width moves the bound by less than this
             for i in np.flatnonzero(rejected):
                 assert test[i] > bound[i]
-            decided += np.count_nonzero(accepted | rejected)
+            decided += int(np.count_nonzero(accepted | rejected))
     assert decided > 40_000
 
 
@@ -215,7 +220,12 @@ def test_a_place_that_is_not_known_is_drawn_before_it_decides(test, more, accept
 def test_few_values_need_the_slow_path(monkeypatch):
     slow = []
     finish = gaussian._finish
-    monkeypatch.setattr(gaussian, "_finish", lambda *given: slow.append(1) or finish(*given))
+
+    def counted(*given):
+        slow.append(1)
+        return finish(*given)
+
+    monkeypatch.setattr(gaussian, "_finish", counted)
     rounded_gaussian(Fraction(MAX_SCALE), DRAWS)
     assert 0 < len(slow) < 1e-4 * DRAWS + 40  # 3·2**-15 of them at the largest sigma: 46 on average
 
@@ -327,7 +337,9 @@ def test_the_slow_path_has_the_law_of_the_gaussian(sigma, widths, monkeypatch):
 def test_a_normal_beyond_the_fast_cells_is_finished_exactly(monkeypatch):
     """A uniform just below erfc(9/√2) gives |N| just above 9, and rounding finds it."""
     with ctx.workprec(300):
-        word = int(((arb(9) / arb(2).sqrt()).erfc() * 2**128).floor().unique_fmpz())
+        floor = ((arb(9) / arb(2).sqrt()).erfc() * 2**128).floor().unique_fmpz()
+    assert floor is not None
+    word = int(floor)
     table = gaussian.normal_cells()
     assert table._settle(Uniform(word - 1, 128)) == 9 * 64
     assert table._settle(Uniform(word + 1, 128)) == 9 * 64 - 1

@@ -34,5 +34,6 @@ def test_it_is_close_to_the_optimum_and_never_below_it(seed):
     best = opt0_gaussian(DenseGram(workload.encoded.gram().dense()), tolerance=1e-4, iterations=2000)
     plan = hdmm.select(workload, "gaussian")
     found = loss(plan.mechanism.strategy, workload.encoded, 2)
+    assert best.bound is not None
     assert best.bound * (1 - 1e-9) <= found <= 1.01**2 * best.bound
     assert plan.certificate == pytest.approx(found / best.bound - 1, abs=2e-3)
