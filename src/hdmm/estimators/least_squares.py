@@ -33,7 +33,7 @@ _MAX_INVERTED = 1 << 24
 
 
 def local_least_squares(strategy: Strategy) -> LinearEstimator[Any]:
-    """Least squares as the strategy's family does it: of a union, for each product from one block.
+    """Least squares as the strategy's family does it; for a union, each product from one block.
 
     Blocks that are not of the family are a ValueError.
     """
