@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
-from hdmm.errors import BudgetError
+from hdmm.errors import BudgetError, InputError
 from hdmm.numbers import NumberError, fraction, shown
 
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
@@ -57,6 +57,12 @@ class Budget:
             raise BudgetError("delta: Laplace noise takes epsilon alone; leave delta out, or plan with Gaussian noise")
         if noise == "gaussian" and self.rho is None and self.delta is None:
             raise BudgetError('delta: Gaussian noise needs it beside epsilon; write for example delta="1e-6"')
+
+
+def check_budget(budget: object) -> None:
+    """Refuse what is not a budget."""
+    if not isinstance(budget, Budget):
+        raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
 
 
 def decimal_text(value: Fraction) -> str:
