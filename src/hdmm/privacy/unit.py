@@ -17,8 +17,9 @@ from hdmm.strategy.sensitivity import Change, change_by_adding
 Neighbours = Literal["add-remove", "replace-one"]
 
 _MAX_ROWS = 10**6
+"""The most rows of a unit."""
 _MAX_NAME = 200
-"""Characters of the name of a column."""
+"""The most characters of the name of a column."""
 
 
 @final
@@ -59,8 +60,8 @@ class Unit:
 
         All rows of a unit may be in the same cell, so that the change is ``rows`` times that of one row.
         """
-        power, exact = (change_by_adding if self.neighbours == "add-remove" else change_by_replacing)(blocks, p)
-        return Change(self.rows**p * power, exact)
+        change = (change_by_adding if self.neighbours == "add-remove" else change_by_replacing)(blocks, p)
+        return Change(self.rows**p * change.power, change.exact)
 
     def excess(self, blocks: Sequence[Block], p: Norm) -> float:
         """Ratio of the unit's squared sensitivity to that of adding or removing as many rows."""
