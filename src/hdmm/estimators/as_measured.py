@@ -10,7 +10,6 @@ import numpy as np
 
 from hdmm.estimators.coefficients import Coefficients, Factored
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import assembled_bytes
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array
 from hdmm.strategy import Strategy
@@ -56,12 +55,6 @@ class AsMeasured(LinearEstimator[list[Array]]):
         if not product.axes:  # the total is measured, and these are multiples of it
             return product.multiples * (0.0 if product.empty else float(state[self._block(product)][0]))
         return state[self._block(product)].astype(float)
-
-    def state_bytes(self) -> Sequence[int]:
-        return ()
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
 
     @cached_property
     def _places(self) -> dict[tuple[object, ...], int]:

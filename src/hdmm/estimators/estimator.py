@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from hdmm.estimators.coefficients import Coefficients
+from hdmm.estimators.footprint import assembled_bytes
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, Norm
 from hdmm.strategy import Block, Strategy
@@ -128,13 +129,13 @@ class LinearEstimator(Estimator[State]):
         For a product without attributes: the one count that its queries are multiples of.
         """
 
-    @abstractmethod
     def state_bytes(self) -> Sequence[int]:
-        """The sizes of the arrays that hold and make the state, beside the noisy answers."""
+        """The sizes of the arrays that hold and make the state, beside the noisy answers (default: none)."""
+        return ()
 
-    @abstractmethod
     def answer_bytes(self, product: EncodedProduct) -> int:
-        """What answering a product takes, its answers included."""
+        """Bytes to answer a product, its answers included (default: from a table that is put together for it)."""
+        return assembled_bytes(self.strategy, product)
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         """The expected total squared error of one product's answers, without its weight."""

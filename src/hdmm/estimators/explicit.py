@@ -14,7 +14,6 @@ import numpy as np
 
 from hdmm.estimators.coefficients import Coefficients, Written, written_rows, written_size, written_types
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import assembled_bytes
 from hdmm.estimators.inverse import covers, inverse
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, Gram
@@ -92,9 +91,3 @@ class ExplicitLeastSquares(LinearEstimator[Array]):
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
         return product.matrix(self.strategy.sizes_of(product.axes)).apply(self._summed(product, state))
-
-    def state_bytes(self) -> Sequence[int]:
-        return ()
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)

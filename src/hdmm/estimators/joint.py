@@ -21,7 +21,7 @@ from hdmm.estimators.coefficients import Coefficients, Written, written_rows, wr
 from hdmm.estimators.coordinates import Coordinates
 from hdmm.estimators.equations import NEGLIGIBLE, Equations, block_lengths, equation_variances
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import NUMBER, assembled_bytes
+from hdmm.estimators.footprint import NUMBER
 from hdmm.estimators.latest import Latest
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, Gram
@@ -152,9 +152,6 @@ class JointLeastSquares(LinearEstimator[Array]):
         tables = [NUMBER * block.cells for block in self.blocks]  # of places; one more of counts
         unknowns, answers = sum(tables), NUMBER * self.strategy.queries
         return [*tables, max(tables), *[unknowns] * _LSMR_VECTORS, *[answers] * _LSMR_VECTORS]
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
 
     def _weighed(self, noise: tuple[float, ...]) -> Equations:
         return Equations(self._coordinates, self.blocks, equation_variances(self.blocks, noise))

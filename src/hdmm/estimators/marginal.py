@@ -23,7 +23,7 @@ import numpy as np
 from hdmm.estimators.assemble import assemble
 from hdmm.estimators.coefficients import Coefficients, Grid, Written
 from hdmm.estimators.estimator import LinearEstimator, Noise, weighing_variances
-from hdmm.estimators.footprint import NUMBER, assembled_bytes, estimate_bytes
+from hdmm.estimators.footprint import NUMBER, estimate_bytes
 from hdmm.estimators.inverse import inverse, inverse_error, is_full_rank
 from hdmm.estimators.latest import Latest
 from hdmm.estimators.row_types import RowTypes, entry_types, row_types
@@ -159,9 +159,6 @@ class MarginalLeastSquares(LinearEstimator[dict[Axes, Array]]):
         totals = max(prod(1 + factor.shape[1] for factor in block.factors) for block in self.blocks)
         work = max(estimate_bytes(block) for block in self.blocks)
         return [*(NUMBER * cells for cells in (*residuals, totals)), work]
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
 
     def _estimate(self, index: int, answers: Array) -> Array:
         """The least-squares estimate of a block's marginal from its own answers."""

@@ -20,7 +20,6 @@ import numpy as np
 from hdmm.estimators.assemble import assemble
 from hdmm.estimators.coefficients import Coefficients, Factored, Written
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import assembled_bytes
 from hdmm.estimators.inverse import covers, inverse
 from hdmm.estimators.latest import Latest
 from hdmm.estimators.row_types import RowTypes, entry_types, row_types
@@ -184,12 +183,6 @@ class ResidualLeastSquares(LinearEstimator[list[Array]]):
             lambda axis: self._parts[axis].even_share,
         )
         return product.matrix(sizes).apply(marginal.reshape(-1))
-
-    def state_bytes(self) -> Sequence[int]:
-        return ()
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
 
 
 @final
