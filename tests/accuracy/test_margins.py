@@ -273,7 +273,7 @@ def test_levels_for_very_many_answers_together(outside):
 def test_intervals_that_hold_together_share_what_is_left():
     assert simultaneous(0.95, 1) == pytest.approx(0.95)
     assert simultaneous(0.9, 1000) == pytest.approx(0.9999)
-    with pytest.raises(InputError, match="together"):
+    with pytest.raises(InputError, match="simultaneous"):
         simultaneous(0.95, 10**10)
     with pytest.raises(InputError, match="level="):
         simultaneous(1.0, 10)

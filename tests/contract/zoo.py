@@ -53,7 +53,7 @@ from hdmm.operators.opt0.laplace import _Part
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
 from hdmm.strategy import Block, Strategy
-from hdmm.strategy.sensitivity import added
+from hdmm.strategy.sensitivity import change_by_adding
 from hdmm.workload import AllRange as Ranges
 from hdmm.workload import Custom, Encoded, Where, Workload
 from hdmm.workload import Identity as Each
@@ -292,4 +292,4 @@ def dense_blocks(strategy: Strategy, encoded: Encoded) -> list[np.ndarray]:
 
 def noise_for(blocks, kind, budget):
     """The noise where one row is added or removed."""
-    return calibrate(blocks, kind, budget, added(blocks, NORM[kind]))
+    return calibrate(blocks, kind, budget, change_by_adding(blocks, NORM[kind]))

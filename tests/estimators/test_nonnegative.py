@@ -44,8 +44,8 @@ def test_counts_are_the_non_negative_least_squares_of_the_dense_oracle(strategy,
     A, y = np.vstack(blocks) / scale[:, None], np.concatenate(answers) / scale
     expected, norm = nnls(A, y)
     found = nonnegative_counts(strategy, answers, list(noise))
-    assert found.vector.axes == (0, 1, 2)
-    x = found.vector.counts
+    assert found.axes == (0, 1, 2)
+    x = found.counts
     assert x.min() >= 0
     assert np.linalg.norm(A @ x - y) <= norm * (1 + 1e-9)
     np.testing.assert_allclose(A @ x, A @ expected, atol=1e-5)  # what is seen is unique, also where x is not
@@ -57,7 +57,7 @@ def test_blocks_without_noise_beside_blocks_of_much_settle():
     pairs = Dense(np.array([[0, 1, 1]]))
     blocks = (Block((0, 1), (Identity(2), pairs), Fraction(10**5)), Block((0, 2), (Identity(2), Identity(3))))
     given = [np.zeros(2), np.array([-1.0, 2, -15, 14, -5, -2])]
-    x = nonnegative_counts(Strategy((2, 3, 3), blocks, "union"), given, [0.0, 1.0]).vector.counts.reshape(2, 3, 3)
+    x = nonnegative_counts(Strategy((2, 3, 3), blocks, "union"), given, [0.0, 1.0]).counts.reshape(2, 3, 3)
     np.testing.assert_allclose(x.sum(axis=1), [[0, 2, 0], [14, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(x[:, 1:].sum(axis=(1, 2)), 0, atol=1e-6)
 
@@ -89,8 +89,8 @@ def test_the_solver_meets_scipys_on_ill_conditioned_and_singular_problems(seed):
 
 def test_measurements_of_nothing_are_no_records():
     strategy = Strategy((3,), (Block((0,), (Identity(3),)),), "kron")
-    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.zeros(3)], [1.0]).vector.counts, 0)
-    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.full(3, -5)], [1.0]).vector.counts, 0)
+    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.zeros(3)], [1.0]).counts, 0)
+    np.testing.assert_array_equal(nonnegative_counts(strategy, [np.full(3, -5)], [1.0]).counts, 0)
 
 
 def test_a_solver_that_does_not_settle_says_so():
@@ -169,12 +169,13 @@ def test_tables_are_non_negative_have_one_total_and_agree(strategy):
 
 
 def test_tables_are_the_nearest_ones_that_agree(monkeypatch):
-    monkeypatch.setattr(local, "_AGREED", 1e-6)
+    monkeypatch.setattr(local, "_MAX_DISAGREEMENT", 1e-6)
+    monkeypatch.setattr(local, "_MAX_ROUNDS", 20_000)
     strategy = families()["residuals"]
     _, answers, noise = measured(strategy, WORKLOAD, np.random.default_rng(9), 12.0)
     noise = list(noise)
     estimator = local_least_squares(strategy)
-    found = nonnegative_tables(estimator, WORKLOAD.encoded, answers, noise, rounds=20_000)
+    found = nonnegative_tables(estimator, WORKLOAD.encoded, answers, noise)
     state = estimator.reconstruct(answers, noise)
     asked = [counts_on({axis: SCHEMA.sizes[axis] for axis in axes}) for axes in PAIRS]
     given = np.concatenate([estimator.answer(product, state) for product in asked])

@@ -91,9 +91,9 @@ def _understated(original: Any, self: Any, blocks: Any, p: int) -> Any:
 
 
 def _added(original: Any, blocks: Any, p: Any) -> Any:
-    from hdmm.strategy.sensitivity import added
+    from hdmm.strategy.sensitivity import change_by_adding
 
-    return added(blocks, p)
+    return change_by_adding(blocks, p)
 
 
 def _weightless(original: Any, product: Any) -> Any:
@@ -117,7 +117,7 @@ FAULTS = {
     "prefixes shifted by one": Fault("hdmm.workload.predicates:Prefix.matrix", _shifted),
     "<= read as <": Fault("hdmm.workload.clauses:_compare", _strict),
     "sensitivity 2% too small": Fault("hdmm.privacy.unit:Unit.change", _understated),
-    "replacing counted as adding": Fault("hdmm.privacy.unit:replaced", _added, "gaussian"),
+    "replacing counted as adding": Fault("hdmm.privacy.unit:change_by_replacing", _added, "gaussian"),
     "bound 5% too high": Fault("hdmm.plans.plan:Plan.bound", _higher, "gaussian", "Residual"),
     "weights lost in files": Fault("hdmm.spec.spec:product_data", _weightless),
     "lines of CSV counted twice": Fault("hdmm.data.csv:_Layout.decode", _doubled),

@@ -6,17 +6,17 @@ of one variable, that is 1/(1 + 2v·sin²(t/2)); the moments have 1/(1 - 2v·sin
 
 - `_lattice`: all coefficients have one size, or are integers. A finite Fourier sum gives P(|S| ≤ m) at every lattice
   point m without approximation; the smallest that reaches the level is returned.
-- `many_terms_margin`: so many small terms that the normal law with three corrections is right to 0.1%; the size of the
+- `many_terms_margin`: enough small terms that the normal law with three corrections is right to 0.1%; the size of the
   last two is added on top.
 - `_smoothed`: the rest. A Fourier series for S + hZ, with Z normal and h tiny, which cannot ring at atoms of S:
   P(|S| ≤ x + ah) ≥ P(|S + hZ| ≤ x) - P(|Z| > a), whatever S is. The margin is about 0.3% above the smallest one; more
-  than 1% only where atoms of S make P(|S| ≤ m) jump within 0.1% of 1 - level, or rare terms are 10⁴ times the margin.
+  than 1% only if atoms of S make P(|S| ≤ m) jump within 0.1% of 1 - level, or rare terms are 10⁴ times the margin.
 
 Bounds on every error of the series are added to the level, so that the coverage is not below it.
 
-Where only the standard error s of a sum is known, or an upper bound of it, :func:`worst_margin` bounds the margins of
-all such sums. A Laplace variable is normal with an exponential variance, so that P(|S| > t) = E g(V) with V = Σ wᵢEᵢ,
-where the wᵢ are the shares of the terms in s² and g(v) = P(|N(0, v)| > t). Where a choice of shares is the worst,
+If only the standard error s of a sum is known, or an upper bound of it, :func:`worst_margin` bounds the margins of all
+such sums. A Laplace variable is normal with an exponential variance, so that P(|S| > t) = E g(V) with V = Σ wᵢEᵢ,
+where the wᵢ are the shares of the terms in s² and g(v) = P(|N(0, v)| > t). If a choice of shares is the worst,
 E g'(V + wᵢE) is the same for all i. As a function of w, E g'(V + wE) less a constant has at most two zeros, since g' is
 unimodal, V has a log-concave density, and exponential kernels do not add changes of sign; and at the smaller zero it
 grows, which with two shares of that size would not be a maximum. So the worst sum has k equal terms and at most one
@@ -38,15 +38,24 @@ from hdmm.privacy.scale import laplace_variance
 
 Floats = NDArray[np.float64]
 
-_EXACT_NODES = 2**16  # of the finite sum; the weights of a longer one are negligible
-_EXACT_WORK = 2**20  # nodes times terms: above, integer coefficients are treated like any others
-_SERIES_NODES = 2**16
-_NODES_AT_ONCE = 2**16  # times terms
-_NEGLIGIBLE = 50.0  # minus the logarithm
-_ROUNDING = 1e-12  # of a probability computed in floats
-_SMOOTHING = 0.0005  # h, as a share of the margin
+_MAX_LATTICE_NODES = 2**16
+"""The most nodes of the finite Fourier sum; the weights of a longer one are negligible."""
+_MAX_LATTICE_WORK = 2**20
+"""The most nodes times terms; beyond, integer coefficients are treated like any others."""
+_MAX_SERIES_NODES = 2**16
+"""The most nodes of the Fourier series."""
+_MAX_NODES_AT_ONCE = 2**16
+"""The most nodes times terms that are computed at a time."""
+_NEGLIGIBLE = 50.0
+"""A characteristic function below exp(-50) is treated as zero."""
+_ROUNDING = 1e-12
+"""Rounding error of a probability."""
+_SMOOTHING = 0.0005
+"""h, as a share of the margin."""
 _LEVELS = (0.001, 1 - 1e-10)
-_WORST = 1.003  # no sum has a quantile beyond the larger of one term's and the normal one by more than this
+"""The lowest and the highest level."""
+_MAX_EXCESS = 1.003
+"""No sum has a larger quantile than one term or the normal law, up to this factor."""
 
 
 def margin(scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike, level: float = 0.95) -> float:
@@ -63,10 +72,10 @@ def margin(scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike
     terms = _Sum.of(scales, coefficients, multiplicities)
     if terms.zero_probability >= level:
         return 0.0
-    found = _lattice(terms, level)
-    if found is None:
-        found = _cornish_fisher(terms, level)
-    return _smoothed(terms, level) if found is None else found
+    half_width = _lattice(terms, level)
+    if half_width is None:
+        half_width = _cornish_fisher(terms, level)
+    return _smoothed(terms, level) if half_width is None else half_width
 
 
 def normal_margin(stderr: float, level: float = 0.95) -> float:
@@ -76,9 +85,9 @@ def normal_margin(stderr: float, level: float = 0.95) -> float:
 
 
 def rounded_margin(sigma: ArrayLike, level: float = 0.95) -> Floats:
-    """Return the least integer m such that Gaussian noise of this σ, rounded to integers, is within ±m so often.
+    """Return the least integer m such that Gaussian noise of this σ, rounded, is within ±m with this probability.
 
-    It is within ±m where it was within m + ½ before it was rounded.
+    It is within ±m if it was within m + ½ before it was rounded.
 
     >>> float(rounded_margin(0.7)), float(rounded_margin(0.2))
     (1.0, 0.0)
@@ -90,8 +99,8 @@ def rounded_margin(sigma: ArrayLike, level: float = 0.95) -> Floats:
 def normal_cover(sigma: float, variance: float) -> float:
     """Return the variance of a normal variable that covers Gaussian noise of this σ and variance, rounded to integers.
 
-    Where σ is small, rounded noise is nearly always zero and has a variance far below what its rare steps are worth in
-    a sum of few. With U uniform on ±½, the sum of noise and U has a density that falls from P(0), and is nearer to zero
+    If σ is small, rounded noise is nearly always zero and has a variance far below what its rare steps are worth in a
+    sum of few. With U uniform on ±½, the sum of noise and U has a density that falls from P(0), and is nearer to zero
     than a normal variable whose density there is no higher.
     """
     zero = math.erf(0.5 / (math.sqrt(2) * sigma))
@@ -99,10 +108,10 @@ def normal_cover(sigma: float, variance: float) -> float:
 
 
 def worst_margin(stderr: ArrayLike, variance: float, level: float = 0.95) -> Floats:
-    """Return the m such that every sum of discrete Laplace variables of at most this stderr is within ±m so often.
+    """Return an m such that any sum of discrete Laplace variables of this stderr is within ±m with this probability.
 
-    ``variance`` is the smallest variance of a variable. Where it is so small that steps are coarse, Chebyshev's
-    inequality is better than the bound in the head of this file.
+    The stderr may also be an upper bound. ``variance`` is the smallest variance of a variable: if it is so small that
+    steps are coarse, Chebyshev's inequality is better than the bound at the top of this file.
 
     >>> round(float(worst_margin(1.0, variance=1e9)), 2)
     2.13
@@ -110,16 +119,16 @@ def worst_margin(stderr: ArrayLike, variance: float, level: float = 0.95) -> Flo
     check_level(level)
     outside = 1 - level
     share = 1e-3 * outside  # lost to the uniform variables, which are subgaussian
-    quantile = _WORST * max(-math.log(outside - share) / math.sqrt(2), _quantile(outside - share))
-    known = chebyshev(level)
-    if variance * known**2 > 1:  # with less, steps alone are more than that
+    quantile = _MAX_EXCESS * max(-math.log(outside - share) / math.sqrt(2), _quantile(outside - share))
+    multiple = chebyshev(level)
+    if variance * multiple**2 > 1:  # with less, steps alone are more than that
         smooth = math.sqrt(math.log(2 / share) / (6 * variance))
-        known = min(known, quantile * math.sqrt(1 + 1 / (2 * variance)) + smooth)
-    return np.asarray(stderr, np.float64) * known
+        multiple = min(multiple, quantile * math.sqrt(1 + 1 / (2 * variance)) + smooth)
+    return np.asarray(stderr, np.float64) * multiple
 
 
 def chebyshev(level: float) -> float:
-    """Return how many standard errors any error is within with this probability, whatever its law.
+    """Return the m such that an error of any law is within ±m standard errors with this probability.
 
     >>> round(chebyshev(0.95), 2)
     4.47
@@ -129,14 +138,14 @@ def chebyshev(level: float) -> float:
 
 
 def simultaneous(level: float, answers: int) -> float:
-    """Return the level of each of some intervals that all hold together at a level, however their errors depend."""
+    """Return the level of each interval such that all hold together at a level, however their errors depend."""
     check_level(level)
-    each = 1 - (1 - level) / answers
-    if each > _LEVELS[1]:
+    single = 1 - (1 - level) / answers
+    if single > _LEVELS[1]:
         raise InputError(
-            f"level={level}: cannot be told for {answers:,} answers together; ask for a lower level or smaller tables"
+            f"level={level}: too high for {answers:,} simultaneous intervals; ask for a lower level or smaller tables"
         )
-    return each
+    return single
 
 
 def cumulants(variance: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -167,7 +176,7 @@ def many_terms_margin(
 
 
 def check_level(level: float) -> None:
-    """Refuse a level at which no interval is told."""
+    """Refuse a level outside the range for which margins are computed."""
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not _LEVELS[0] <= level <= _LEVELS[1]:
         raise InputError(f"level={level!r}: expected {_LEVELS[0]} to {_LEVELS[1]}; write for example level=0.95")
 
@@ -192,12 +201,12 @@ class _Sum:
     def of(cls, scales: ArrayLike, coefficients: ArrayLike, multiplicities: ArrayLike) -> _Sum:
         arrays = np.broadcast_arrays(scales, coefficients, multiplicities)
         b, c, n = (array.astype(np.float64).ravel() for array in arrays)
-        different, place = np.unique(b, return_inverse=True)
-        v = np.array([laplace_variance(scale) for scale in different.tolist()])[place]
-        spread = np.abs(c) * np.sqrt(n * v)
-        kept = spread > 1e-12 * spread.max(initial=0)  # a smaller one is a rounding error of whoever computed c
-        pairs, place = np.unique(v[kept] + 1j * np.abs(c[kept]), return_inverse=True)
-        counts = np.bincount(place, weights=n[kept], minlength=pairs.size).astype(np.float64)
+        distinct, numbers = np.unique(b, return_inverse=True)
+        v = np.array([laplace_variance(scale) for scale in distinct.tolist()])[numbers]
+        deviations = np.abs(c) * np.sqrt(n * v)
+        kept = deviations > 1e-12 * deviations.max(initial=0)  # a smaller one is a rounding error in c
+        pairs, numbers = np.unique(v[kept] + 1j * np.abs(c[kept]), return_inverse=True)
+        counts = np.bincount(numbers, weights=n[kept], minlength=pairs.size).astype(np.float64)
         return cls(pairs.real, pairs.imag, counts)
 
     def without(self, share: float) -> _Sum:
@@ -217,17 +226,17 @@ class _Sum:
         return math.sqrt(np.sum(self.counts * self.sizes**2 * self.variances))
 
     def characteristic(self, step: float, count: int) -> Floats:
-        """Return the characteristic function at step, 2·step, …, count·step; zero from where on it is negligible."""
-        falling = self.sizes * step * count <= np.pi  # these terms' own functions decrease all the way
-        found = np.zeros(count)
-        width = max(16, _NODES_AT_ONCE // self.sizes.size)
+        """Return the characteristic function at step, 2·step, …, count·step; zero once it is negligible."""
+        falling = self.sizes * step * count <= np.pi  # the functions of these terms decrease all the way
+        phi = np.zeros(count)
+        width = max(16, _MAX_NODES_AT_ONCE // self.sizes.size)
         for start in range(0, count, width):
             t = step * np.arange(start + 1, min(start + width, count) + 1)
             parts = self.counts * np.log1p(2 * self.variances * np.sin(np.multiply.outer(t, self.sizes / 2)) ** 2)
-            found[start : start + width] = np.exp(-parts.sum(axis=1))
+            phi[start : start + width] = np.exp(-parts.sum(axis=1))
             if parts[-1, falling].sum() > _NEGLIGIBLE:
                 break
-        return found
+        return phi
 
     def reach(self, outside: float) -> float:
         """Return some y with P(|S| ≥ y) ≤ outside: the best of a few Chernoff bounds."""
@@ -254,9 +263,9 @@ def _lattice(terms: _Sum, level: float) -> float | None:
         return float(step * (math.ceil(math.log(2 / ((1 - level) * (1 + math.exp(-decay)))) / decay) - 1))
     units = _Sum(terms.variances, terms.sizes / step, terms.counts)
     half = math.ceil(units.reach(_ROUNDING))
-    if not same and half * units.sizes.size > _EXACT_WORK:
+    if not same and half * units.sizes.size > _MAX_LATTICE_WORK:
         return None
-    nodes = min(half, _EXACT_NODES) if same else half
+    nodes = min(half, _MAX_LATTICE_NODES) if same else half
     t = 2 * np.pi / (2 * half + 1)
     phi = units.characteristic(t, nodes)
     # With coefficients of one size, phi decreases up to π: what is left out of the sum is below phi[-1]·Σ 1/j.
@@ -267,12 +276,13 @@ def _lattice(terms: _Sum, level: float) -> float | None:
 
 
 def _cornish_fisher(terms: _Sum, level: float) -> float | None:
+    """Return the margin of a sum of many small terms, or None if it is none."""
     second, fourth, sixth = (
-        float(terms.counts @ (terms.sizes**power * each))
-        for power, each in zip((2, 4, 6), cumulants(terms.variances), strict=True)
+        float(terms.counts @ (terms.sizes**power * cumulant))
+        for power, cumulant in zip((2, 4, 6), cumulants(terms.variances), strict=True)
     )
-    found = float(many_terms_margin(second, fourth, sixth, terms.sizes.max(), level))
-    return None if math.isnan(found) else found
+    half_width = float(many_terms_margin(second, fourth, sixth, terms.sizes.max(), level))
+    return None if math.isnan(half_width) else half_width
 
 
 def _smoothed(terms: _Sum, level: float) -> float:
@@ -282,19 +292,19 @@ def _smoothed(terms: _Sum, level: float) -> float:
     terms = terms.without(share)
     a, last = _quantile(share), math.sqrt(-2 * math.log(share))
     reach = terms.reach(share)
-    found = _quantile(1 - level) * terms.stderr
+    half_width = _quantile(1 - level) * terms.stderr
     for _ in range(3):
-        guess = found
-        h = max(_SMOOTHING * guess, reach * last / (np.pi * _SERIES_NODES))
+        guess = half_width
+        h = max(_SMOOTHING * guess, reach * last / (np.pi * _MAX_SERIES_NODES))
         period = 2 * (reach + a * h)
         t = 2 * np.pi / period
         j = np.arange(1, math.ceil(last / (t * h)) + 1)
         weights = 2 * terms.characteristic(t, j.size) * np.exp(-((t * h * j) ** 2) / 2) / (t / 2 * j)
         limit = math.ceil(period / 2 / (h / 4))
-        found = h / 4 * _smallest(weights, t, period, h / 4, 0, limit, level + 5 * share + _ROUNDING) + a * h
-        if found > 0.7 * guess:
+        half_width = h / 4 * _smallest(weights, t, period, h / 4, 0, limit, level + 5 * share + _ROUNDING) + a * h
+        if half_width > 0.7 * guess:
             break
-    return found
+    return half_width
 
 
 def _smallest(weights: Floats, t: float, period: float, step: float, shift: float, limit: int, target: float) -> int:
@@ -314,5 +324,4 @@ def _sines(angle: float, count: int) -> Floats:
     """Return sin(angle), sin(2·angle), …, sin(count·angle), from two short tables by the addition formula."""
     width = 256
     near, far = angle * np.arange(width), angle * width * np.arange(count // width + 1)[:, None]
-    table: Floats = np.sin(far) * np.cos(near) + np.cos(far) * np.sin(near)
-    return table.ravel()[1 : count + 1]
+    return (np.sin(far) * np.cos(near) + np.cos(far) * np.sin(near)).ravel()[1 : count + 1]

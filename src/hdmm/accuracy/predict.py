@@ -33,11 +33,11 @@ from hdmm.privacy.calibrate import Calibration
 from hdmm.workload import EncodedProduct
 
 FINE = 8
-"""Gaussian noise of a smaller σ is rounded to so few integers that their steps show."""
+"""The least σ at which the steps of rounded Gaussian noise do not show."""
 ROUNDING = 2.0**-40
-"""What floating point may do to a sum of numbers, as a share of the sum of their sizes: intervals are so much wider."""
-_ALONE = 1e-12
-"""A sum has a single term where all others have less than this share of its squared coefficients."""
+"""What floating point may add to a sum of numbers, as a share of the sum of their sizes. Intervals are wider by it."""
+_MAX_REST = 1e-12
+"""A sum counts as a single term if all others together have at most this share of its squared coefficient."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
 
@@ -72,23 +72,23 @@ def accuracy(
     together: bool = False,
     on_progress: Callable[[float], None] | None = None,
 ) -> Accuracy:
-    """The standard error and the margin at that level of every answer to a product; or the level of all ``together``.
+    """The standard error and the margin of every answer to a product, at a level for each answer or all ``together``.
 
-    Where the strategy knows only bounds of its errors, these are told.
+    They are upper bounds if the estimator's errors are.
     """
     if together:
         level = simultaneous(level, product.queries)
     if product.total is not product:
         return _of_multiples(estimator, product, noise, level)
     types = types_of(estimator, product)
-    parts = []
+    errors = []
     done = 0
     for piece in in_pieces(estimator, product, types):
-        parts.append(_errors(estimator, product, piece, noise, level))
+        errors.append(_errors(estimator, product, piece, noise, level))
         done += len(piece[0]) if piece else 1
         if on_progress is not None:
             on_progress(done / (len(types[0]) if types else 1))
-    stderr, margins = parts[0] if not types else (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+    stderr, margins = errors[0] if not types else (np.concatenate(pieces) for pieces in zip(*errors, strict=True))
     return Accuracy(types, stderr, margins, estimator.bounded)
 
 
@@ -104,7 +104,7 @@ def rmse(
 def _of_multiples(
     estimator: LinearEstimator[Any], product: EncodedProduct, noise: Calibration, level: float
 ) -> Accuracy:
-    """The same for multiples of the total, which err by as many times its error; of those by 0 nothing is needed."""
+    """The accuracy of multiples of the total, whose errors are multiples of its error."""
     distinct, labels = np.unique(abs(product.multiples), return_inverse=True)
     types = RowTypes.of(labels, distinct[:, None, None], np.ones((len(distinct), 1)))
     if product.empty:
@@ -121,84 +121,87 @@ def _errors(
     level: float,
 ) -> tuple[Array, Array]:
     """Standard errors and margins of all combinations of these types."""
-    shape = tuple(len(one) for one in types)
+    shape = tuple(len(row_types) for row_types in types)
     blocks = list(estimator.coefficients(product, types, noise.variances))
     if estimator.bounded:
         return _bounds(blocks, shape, noise, estimator.covering(noise.variances), level)
-    second, fourth, sixth, largest = (np.zeros(shape) for _ in range(4))
     if noise.kind == "gaussian":
         return _gaussian_errors(blocks, shape, noise, level)
-    for block in blocks:
-        two, four, six = cumulants(noise.variances[block.block])
-        second += two * block.power_sum(2)
-        fourth += four * block.power_sum(4)
-        sixth += six * block.power_sum(6)
-        largest = np.maximum(largest, block.largest())
-    stderr = np.sqrt(second)
+    return _laplace_errors(blocks, shape, noise, level)
+
+
+def _laplace_errors(
+    blocks: Sequence[Coefficients], shape: tuple[int, ...], noise: Calibration, level: float
+) -> tuple[Array, Array]:
+    """Standard errors and margins under Laplace noise: sums of few terms one by one, those with equal moments once."""
+    second, fourth, sixth, largest = (np.zeros(shape) for _ in range(4))
+    for coefficients in blocks:
+        two, four, six = cumulants(noise.variances[coefficients.block])
+        second += two * coefficients.power_sum(2)
+        fourth += four * coefficients.power_sum(4)
+        sixth += six * coefficients.power_sum(6)
+        largest = np.maximum(largest, coefficients.largest())
     margins = many_terms_margin(second, fourth, sixth, largest, level)
     scales = [float(scale) for scale in noise.scales]
-    known: dict[tuple[float, ...], float] = {}
-    for place in zip(*np.nonzero(np.isnan(margins)), strict=True) if shape else [()] * int(np.isnan(margins)):
-        key = tuple(float(f"{array[place]:.10g}") for array in (second, fourth, sixth, largest))
-        if key not in known:
-            known[key] = _few_terms_margin(blocks, place, scales, level)
-        margins[place] = known[key]
-    return stderr, np.where(margins == np.rint(margins), margins, margins * (1 + _SLACK))
+    computed: dict[tuple[float, ...], float] = {}
+    for place in map(tuple, np.argwhere(np.isnan(margins))):
+        key = tuple(float(f"{moments[place]:.10g}") for moments in (second, fourth, sixth, largest))
+        if key not in computed:
+            computed[key] = _few_terms_margin(blocks, place, scales, level)
+        margins[place] = computed[key]
+    return np.sqrt(second), np.where(margins == np.rint(margins), margins, margins * (1 + _SLACK))
 
 
 def _gaussian_errors(
     blocks: Sequence[Coefficients], shape: tuple[int, ...], noise: Calibration, level: float
 ) -> tuple[Array, Array]:
-    """Standard errors and margins under Gaussian noise: normal, but for the steps of integers where they show."""
+    """Standard errors and margins under Gaussian noise: normal, but for the steps of integers if they show."""
     second, covered, squares, steps, largest, sigma = (np.zeros(shape) for _ in range(6))
-    for block in blocks:
-        variance, scale = noise.variances[block.block], float(noise.scales[block.block])
-        square, size = block.power_sum(2), block.largest()
+    for coefficients in blocks:
+        variance, scale = noise.variances[coefficients.block], float(noise.scales[coefficients.block])
+        square, size = coefficients.power_sum(2), coefficients.largest()
         second += variance * square
         covered += normal_cover(scale, variance) * square
         squares += square
-        if scale < FINE:  # |S| ≤ m where the noise before rounding is within m − ½
+        if scale < FINE:  # |S| ≤ m if the noise before rounding is within m − ½
             steps = np.maximum(steps, size)
         sigma = np.where(size > largest, scale, sigma)
         largest = np.maximum(largest, size)
     margins = normal_margin(1.0, level) * np.sqrt(covered) + steps / 2
     margins = np.where(steps > 0, np.minimum(margins, chebyshev(level) * np.sqrt(second)), margins)
-    single = (squares <= largest**2 * (1 + _ALONE)) & (sigma < FINE)
+    single = (squares <= largest**2 * (1 + _MAX_REST)) & (sigma < FINE)
     return np.sqrt(second), np.where(single, largest * rounded_margin(sigma, level), margins)
 
 
 def _bounds(
     blocks: Sequence[Coefficients], shape: tuple[int, ...], noise: Calibration, covering: Noise, level: float
 ) -> tuple[Array, Array]:
-    """Bounds of standard errors and margins where answers are known to err no more than sums of these coefficients."""
+    """Upper bounds of standard errors and margins, for answers that err no more than sums of these coefficients."""
     second = np.zeros(shape)
-    for block in blocks:
-        second += covering[block.block] * block.power_sum(2)
+    for coefficients in blocks:
+        second += covering[coefficients.block] * coefficients.power_sum(2)
     stderr = np.sqrt(second)
     if noise.kind == "laplace":
         return stderr, worst_margin(stderr, min(noise.variances), level)
     coarse = [variance for scale, variance in zip(noise.scales, noise.variances, strict=True) if scale < FINE]
     if not coarse:
         return stderr, normal_margin(1.0, level) * stderr
-    least = sqrt(min(coarse))  # no coefficient is above stderr over the noise's own
-    steps = normal_margin(1.0, level) + 1 / (2 * least) if least else inf
-    return stderr, stderr * min(steps, chebyshev(level))
+    least = sqrt(min(coarse))  # no coefficient is above stderr over this
+    stepped = normal_margin(1.0, level) + 1 / (2 * least) if least else inf
+    return stderr, stderr * min(stepped, chebyshev(level))
 
 
 def _few_terms_margin(
-    blocks: Sequence[Coefficients],
-    place: tuple[int, ...],
-    scales: Sequence[float],
-    level: float,
+    blocks: Sequence[Coefficients], place: tuple[int, ...], scales: Sequence[float], level: float
 ) -> float:
     """The margin at one combination of types, from the law of its sum. Signs do not matter: the noise is symmetric."""
     terms = []
-    for block in blocks:
-        sizes, often = block.at(place)
-        keep = (often > 0) & (sizes > 0)
-        terms.append(np.stack([np.full(keep.sum(), scales[block.block]), sizes[keep], often[keep]]))
-    merged = np.concatenate(terms, axis=1)
-    if not merged.size:  # a query that counts nobody has no error
+    for coefficients in blocks:
+        sizes, counts = coefficients.at(place)
+        kept = (counts > 0) & (sizes > 0)
+        terms.append(np.stack([np.full(kept.sum(), scales[coefficients.block]), sizes[kept], counts[kept]]))
+    all_scales, all_sizes, all_counts = np.concatenate(terms, axis=1)
+    if not all_sizes.size:  # a query that counts nobody has no error
         return 0.0
-    pairs, where = np.unique(np.stack([merged[0], merge_close(merged[1])]), axis=1, return_inverse=True)
-    return margin(pairs[0], pairs[1], np.bincount(where.reshape(-1), weights=merged[2]), level)
+    pairs, numbers = np.unique(np.stack([all_scales, merge_close(all_sizes)]), axis=1, return_inverse=True)
+    return margin(pairs[0], pairs[1], np.bincount(numbers.reshape(-1), weights=all_counts), level)

@@ -8,9 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.estimators.coefficients import Coefficients, Grid, Written
+from hdmm.estimators.coefficients import Coefficients, Factored
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import assembled_bytes
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array
 from hdmm.strategy import Strategy
@@ -21,33 +20,23 @@ from hdmm.workload import EncodedProduct
 class AsMeasured(LinearEstimator[list[Array]]):
     """One block per product; an answer is the noisy answer itself, and the state all of them."""
 
-    bounded = False
     consistent = False
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
 
-    def exact(self) -> LinearEstimator[Any]:
-        return self
-
     def parts(self) -> Sequence[tuple[LinearEstimator[Any], slice]]:
         """None: what was measured is answered, and no combination of it."""
         return []
-
-    def covering(self, noise: Noise) -> Noise:
-        return noise
 
     def supports(self, product: EncodedProduct) -> bool:
         return product.empty or self._find(product) is not None
 
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
-        return np.array([self._squares(product) * self._variance(product, noise) for product in products])
+        return np.array([0.0 if p.empty else self._squares(p) * noise[self._block(p)] for p in products])
 
     def _squares(self, product: EncodedProduct) -> float:
         return product.queries if product.axes else product.squares
-
-    def _variance(self, product: EncodedProduct, noise: Noise) -> float:
-        return 0.0 if product.empty else noise[self._block(product)]
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return RowTypes.single(product.factors[axis].shape[0])
@@ -57,8 +46,7 @@ class AsMeasured(LinearEstimator[list[Array]]):
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
         if not product.empty:
-            grid = Grid(len(types))
-            yield Written(self._block(product), grid.counts, grid.counts, grid.ways)
+            yield Factored(self._block(product), tuple(types), ())
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
         return list(answers)
@@ -67,12 +55,6 @@ class AsMeasured(LinearEstimator[list[Array]]):
         if not product.axes:  # the total is measured, and these are multiples of it
             return product.multiples * (0.0 if product.empty else float(state[self._block(product)][0]))
         return state[self._block(product)].astype(float)
-
-    def state_bytes(self) -> Sequence[int]:
-        return ()
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
 
     @cached_property
     def _places(self) -> dict[tuple[object, ...], int]:

@@ -17,28 +17,28 @@ from hdmm.matrix.axes import Axes, subsets
 def assemble(
     sizes: Mapping[int, int],
     part: Callable[[Axes], Array | None],
-    own: Callable[[int, Array, int], Array],
-    even: Callable[[int], Array],
+    act: Callable[[int, Array, int], Array],
+    shares: Callable[[int], Array],
 ) -> Array:
-    """The sum over all subsets b of the attributes of what the parts say: own on the attributes in b, even on others.
+    """The sum over all subsets of the attributes of what their parts say about the marginal.
 
-    ``own(axis, array, place)`` acts on an attribute that lies at a place of the array; ``even(axis)`` is how a total is
-    spread over its cells. Parts are shaped by their attributes; there may be none.
+    ``part(subset)`` is shaped by its attributes; there may be none. ``act(axis, array, place)`` acts on an attribute of
+    the part, which lies at a place of the array. ``shares(axis)`` says how a total is spread over the cells of an
+    attribute that the part lacks.
     """
     axes = tuple(sizes)
-    known = {subset: part(subset) for subset in subsets(axes)}
+    parts = {subset: part(subset) for subset in subsets(axes)}
     for place in reversed(range(len(axes))):
         axis = axes[place]
         for rest in subsets(axes[:place]):
-            inside, outside = known.pop((*rest, axis)), known[rest]
+            inside, outside = parts.pop((*rest, axis)), parts[rest]
             total: Array | None = None
             if outside is not None:
-                lacking = np.expand_dims(outside, len(rest))
-                shape = [-1 if dimension == len(rest) else 1 for dimension in range(lacking.ndim)]
-                total = lacking * even(axis).reshape(shape)
+                spread = shares(axis).reshape(-1, *[1] * (outside.ndim - len(rest)))
+                total = np.expand_dims(outside, len(rest)) * spread
             if inside is not None:
-                acted = own(axis, inside, len(rest))
+                acted = act(axis, inside, len(rest))
                 total = acted if total is None else np.add(total, acted, out=total)
-            known[rest] = total
-    found = known[()]
-    return np.zeros(tuple(sizes.values())) if found is None else found
+            parts[rest] = total
+    marginal = parts[()]
+    return np.zeros(tuple(sizes.values())) if marginal is None else marginal

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, Protocol, TypeVar
 
 from hdmm.estimators.estimator import Estimator, LinearEstimator, Noise
 from hdmm.matrix import Array, Identity
@@ -12,13 +11,12 @@ from hdmm.workload import EncodedProduct
 
 MAX_CELLS = 1 << 22
 """The most cells for which a vector of counts is fitted: a round passes over all of them a few times."""
-
-LEAST_PRECISION = 1e-3
-"""How precise a block may count beside the others, so that iterations settle."""
+LEAST_VARIANCE = 1e-3
+"""The least that the variance of a block counts beside the others, so that iterations settle."""
 
 
 class Counts(Protocol):
-    """Counts that are nowhere negative, from which products are answered."""
+    """Counts that are never negative, from which products are answered."""
 
     @property
     def label(self) -> str:
@@ -47,20 +45,6 @@ class BiasedEstimator(Estimator[AnyCounts]):
 
     def answer(self, product: EncodedProduct, state: AnyCounts) -> Array:
         return state.answer(product)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Vector:
-    """A count for every cell of some attributes."""
-
-    axes: tuple[int, ...]
-    sizes: tuple[int, ...]
-    counts: Array
-
-    def answer(self, product: EncodedProduct) -> Array:
-        """The answers to a product."""
-        return product.answers(self.counts, dict(zip(self.axes, self.sizes, strict=True)))
 
 
 def counts_on(sizes: Mapping[int, int]) -> EncodedProduct:

@@ -27,7 +27,6 @@ from hdmm.workload import EncodedProduct
 class BlockLeastSquares(LinearEstimator[list[Array]]):
     """Least squares on one block for each product. The state is the estimate of the counts over each block."""
 
-    bounded = False
     consistent = False
 
     def __init__(self, strategy: Strategy) -> None:
@@ -35,7 +34,7 @@ class BlockLeastSquares(LinearEstimator[list[Array]]):
         self._homes: dict[EncodedProduct, int | None] = {}
 
     @cached_property
-    def _blocks(self) -> tuple[KronLeastSquares, ...]:
+    def _estimators(self) -> tuple[KronLeastSquares, ...]:
         sizes = self.strategy.sizes
         return tuple(KronLeastSquares(Strategy(sizes, (block,), "kron")) for block in self.blocks)
 
@@ -43,9 +42,9 @@ class BlockLeastSquares(LinearEstimator[list[Array]]):
         """The block that answers a product: the one with the least error if noise is as the weights say."""
         if product not in self._homes:
             errors = {
-                index: each.squared_error(product, [1 / float(each.block.weight) ** 2])
-                for index, each in enumerate(self._blocks)
-                if each.block.condition is None and each.supports(product)
+                index: estimator.squared_error(product, [1 / float(estimator.block.weight) ** 2])
+                for index, estimator in enumerate(self._estimators)
+                if estimator.block.condition is None and estimator.supports(product)
             }
             self._homes[product] = min(errors, key=errors.__getitem__, default=None)
         return self._homes[product]
@@ -54,16 +53,10 @@ class BlockLeastSquares(LinearEstimator[list[Array]]):
         index = self.home(product)
         if index is None:
             raise ValueError("no block can answer the product")
-        return index, self._blocks[index]
-
-    def exact(self) -> LinearEstimator[Any]:
-        return self
+        return index, self._estimators[index]
 
     def parts(self) -> Sequence[tuple[LinearEstimator[Any], slice]]:
-        return [(each, slice(index, index + 1)) for index, each in enumerate(self._blocks)]
-
-    def covering(self, noise: Noise) -> Noise:
-        return noise
+        return [(estimator, slice(index, index + 1)) for index, estimator in enumerate(self._estimators)]
 
     def supports(self, product: EncodedProduct) -> bool:
         return self.home(product) is not None
@@ -71,7 +64,7 @@ class BlockLeastSquares(LinearEstimator[list[Array]]):
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
         homes = [self._home(product) for product in products]
         pairs = zip(products, homes, strict=True)
-        return np.array([each.squared_error(product, [noise[index]]) for product, (index, each) in pairs])
+        return np.array([estimator.squared_error(product, [noise[index]]) for product, (index, estimator) in pairs])
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return self._home(product)[1].row_types(product, axis)
@@ -86,8 +79,8 @@ class BlockLeastSquares(LinearEstimator[list[Array]]):
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
         return [
-            each.reconstruct([measured], [variance])
-            for each, measured, variance in zip(self._blocks, answers, noise, strict=True)
+            estimator.reconstruct([measured], [variance])
+            for estimator, measured, variance in zip(self._estimators, answers, noise, strict=True)
         ]
 
     def answer(self, product: EncodedProduct, state: list[Array]) -> Array:

@@ -55,20 +55,37 @@ class Written(Coefficients):
     types: int
     others: tuple[RowTypes, ...] = ()
 
+    @staticmethod
+    def rows(block: int, values: Array, types: Sequence[RowTypes]) -> Written:
+        """A row of coefficients, one for each measurement, for every combination of types."""
+        ways = len(types)
+        shape = [len(row_types) for row_types in types]
+        return Written(block, values.reshape(*shape, -1), np.ones([1] * (ways + 1)), ways)
+
+    @staticmethod
+    def products(
+        block: int, types: Sequence[RowTypes], term_weights: Array, others: tuple[RowTypes, ...] = ()
+    ) -> Written:
+        """Products of one entry per attribute, added up over the terms of a condition with their coefficients."""
+        grid = Grid(len(types))
+        values = grid.products([row_types.values for row_types in types]) @ term_weights
+        counts = grid.products([row_types.counts[:, :, None] for row_types in types])[..., 0]
+        return Written(block, values, counts, grid.ways, others)
+
     def power_sum(self, power: Power) -> Array:
-        sums: Array = np.sum(self.counts * abs(self.values) ** power, axis=tuple(range(self.types, self.values.ndim)))
+        sums = np.sum(self.counts * abs(self.values) ** power, axis=tuple(range(self.types, self.values.ndim)))
         return sums * prod(float(other.moment(power)[0]) for other in self.others)
 
     def largest(self) -> Array:
         sizes = np.where(self.counts > 0, abs(self.values), 0)
-        largest: Array = sizes.max(axis=tuple(range(self.types, sizes.ndim)))
+        largest = sizes.max(axis=tuple(range(self.types, sizes.ndim)))
         return largest * prod(float(other.moment("largest")[0]) for other in self.others)
 
     def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
         values, counts = np.broadcast_arrays(self.values, self.counts)
         here = tuple(index if size > 1 else 0 for index, size in zip(place, values.shape, strict=False))
-        parts = [(abs(values[here]).reshape(-1), counts[here].reshape(-1)), *map(_only, self.others)]
-        return _products(parts)
+        written = abs(values[here]).reshape(-1), counts[here].reshape(-1)
+        return _products([written, *map(_only, self.others)])
 
 
 @final
@@ -91,7 +108,7 @@ class Factored(Coefficients):
         return _products([_only(row) for row in (*rows, *self.others)])
 
     def _moments(self, moment: Power | Literal["largest"]) -> Array:
-        product: Array = np.array(prod(float(other.moment(moment)[0]) for other in self.others))
+        product = np.array(prod(float(other.moment(moment)[0]) for other in self.others))
         for types in self.asked:
             product = np.multiply.outer(product, types.moment(moment))
         return product
@@ -109,14 +126,9 @@ class Grid:
     ways: int
 
     @property
-    def values(self) -> Array:
+    def ones(self) -> Array:
         """Values to multiply, all 1."""
         return np.ones([1] * (2 * self.ways + 1))
-
-    @property
-    def counts(self) -> Array:
-        """Multiplicities to multiply, all 1."""
-        return np.ones([1] * (2 * self.ways))
 
     def place(self, values: Array, way: int) -> Array:
         """The values of one attribute, which have the axes type, entry and term."""
@@ -124,24 +136,21 @@ class Grid:
         shape[way], shape[self.ways + way], shape[-1] = values.shape
         return values.reshape(shape)
 
-    def place_counts(self, counts: Array, way: int) -> Array:
-        """The multiplicities of one attribute, which have the axes type and entry."""
-        return self.place(counts[:, :, None], way)[..., 0]
+    def products(self, values: Sequence[Array]) -> Array:
+        """The products of one value of every attribute."""
+        return prod((self.place(array, way) for way, array in enumerate(values)), start=self.ones)
 
 
 def written_types(product: EncodedProduct, axis: int) -> RowTypes:
-    """Every row of a product as a type of its own: its entries cell by cell, once for each of the condition's terms."""
+    """Every row of a product as a type by itself: its entries cell by cell, once for each of the condition's terms."""
     entries = product.factors[axis].dense().astype(float)[:, :, None] * product.masks(axis).T
     return RowTypes.of(np.arange(len(entries)), entries, np.ones(entries.shape[:2]))
 
 
 def written_rows(product: EncodedProduct, types: Sequence[RowTypes]) -> Array:
     """The queries of these types, each over all cells of the product's attributes."""
-    grid = Grid(len(types))
-    rows = grid.values
-    for way, row_types in enumerate(types):
-        rows = rows * grid.place(row_types.values, way)
-    return (rows @ product.coefficients).reshape(prod(len(row_types) for row_types in types), -1)
+    rows = Grid(len(types)).products([row_types.values for row_types in types]) @ product.coefficients
+    return rows.reshape(prod(len(row_types) for row_types in types), -1)
 
 
 def written_size(product: EncodedProduct, types: Sequence[RowTypes], measurements: int) -> int:

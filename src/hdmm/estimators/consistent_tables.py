@@ -30,9 +30,10 @@ from hdmm.strategy import Block, Strategy
 from hdmm.text import bytes_text
 from hdmm.workload import Encoded, EncodedProduct
 
-_AGREED = 0.01
+_MAX_DISAGREEMENT = 0.01
 """Tables agree well enough if no cell needs to move by more than this many records."""
-_ROUNDS = 200
+_MAX_ROUNDS = 200
+"""The most rounds of projections."""
 _CELL_BYTES = 8 * 8
 """Bytes for each cell of all tables: the tables, what was cut off, and the work of a projection."""
 
@@ -70,35 +71,35 @@ class NonnegativeTables:
 
 
 def nonnegative_tables(
-    estimator: LinearEstimator[Any], workload: Encoded, answers: Sequence[Array], noise: Noise, *, rounds: int = _ROUNDS
+    estimator: LinearEstimator[Any], workload: Encoded, answers: Sequence[Array], noise: Noise
 ) -> NonnegativeTables:
     """Non-negative tables on the largest sets of attributes that the workload asks about."""
-    asked = {
+    products = {
         axes: counts_on({axis: workload.sizes[axis] for axis in axes})
         for axes in largest_sets(product.axes for product in workload.products)
     }
-    cells = sum(product.queries for product in asked.values())
+    cells = sum(product.queries for product in products.values())
     if cells * _CELL_BYTES > memory_limit():
         raise TooLargeError(
             f"non-negative tables need {bytes_text(cells * _CELL_BYTES)}; the limit is {bytes_text(memory_limit())}: "
             "use the unbiased tables, or allow more memory (--memory)"
         )
-    for axes, product in asked.items():
+    for axes, product in products.items():
         if not estimator.supports(product):
-            name = next(given.name for given in workload.products if given.axes == axes)
+            name = next(asked.name for asked in workload.products if asked.axes == axes)
             raise NotSupportedError(
                 "non-negative tables need counts of every cell, and the plan's measurements do not separate the "
                 f"cells of the attributes of {name!r}; ask for their Identity, or take the unbiased tables"
             )
     state = estimator.reconstruct(answers, noise)
-    unbiased = [estimator.answer(product, state).astype(float) for product in asked.values()]
-    variances = [estimator.squared_error(product, noise) / product.queries for product in asked.values()]
+    unbiased = [estimator.answer(product, state).astype(float) for product in products.values()]
+    variances = [estimator.squared_error(product, noise) / product.queries for product in products.values()]
     total = estimated_total(estimator, answers, noise)
     count = max(0.0, float(unbiased[0].sum()) if total is None else total)
-    blocks = tuple(Block(axes, tuple(product.factors.values())) for axes, product in asked.items())
+    blocks = tuple(Block(axes, tuple(product.factors.values())) for axes, product in products.items())
     family = MarginalLeastSquares(Strategy(workload.sizes, blocks, "marginal"))
-    tables, disagreement = _project(family, list(asked.values()), unbiased, variances, count, rounds)
-    return NonnegativeTables(workload.sizes, dict(zip(asked, tables, strict=True)), count, disagreement)
+    tables, disagreement = _project(family, list(products.values()), unbiased, variances, count)
+    return NonnegativeTables(workload.sizes, dict(zip(products, tables, strict=True)), count, disagreement)
 
 
 def _project(
@@ -107,24 +108,23 @@ def _project(
     tables: list[Array],
     variances: Sequence[float],
     total: float,
-    rounds: int,
 ) -> tuple[list[Array], float]:
-    """Dykstra: what a cut removed is given back before the next one; agreeing is linear and needs no such thing."""
+    """Dykstra: what a cut removed is added back before the next one; agreeing is linear and needs no correction."""
     removed = [np.zeros(len(table)) for table in tables]
-    for _ in range(rounds):
+    for _ in range(_MAX_ROUNDS):
         before = [table + cut for table, cut in zip(tables, removed, strict=True)]
         kept = [on_simplex(table, total) for table in before]
         removed = [table - cut for table, cut in zip(before, kept, strict=True)]
         state = family.reconstruct(kept, variances)
         tables = [family.answer(product, state) for product in products]
         disagreement = max(float(abs(table - cut).max()) for table, cut in zip(tables, kept, strict=True))
-        if disagreement <= _AGREED:
+        if disagreement <= _MAX_DISAGREEMENT:
             break
     return kept, disagreement
 
 
 def on_simplex(table: Array, total: float) -> Array:
-    """The nearest table that is not negative and has the total: a constant is taken off, and what is below is zero."""
+    """The nearest non-negative table with this total: a constant is subtracted, and what falls below 0 becomes 0."""
     if total <= 0:
         return np.zeros(len(table))
     sorted_ = np.sort(table)[::-1]
@@ -134,17 +134,17 @@ def on_simplex(table: Array, total: float) -> Array:
 
 
 def largest_sets(sets: Iterable[Axes]) -> tuple[Axes, ...]:
-    """Those sets of attributes that no other one holds."""
-    found = _Sets()
+    """The sets of attributes that are not part of another one."""
+    largest = _Sets()
     for axes in sorted(set(sets), key=lambda axes: (-len(axes), axes)):
-        if not found.holding(axes):
-            found.add(axes)
-    return tuple(sorted(found.all))
+        if not largest.holding(axes):
+            largest.add(axes)
+    return tuple(sorted(largest.all))
 
 
 @final
 class _Sets:
-    """Sets of attributes, found by what they hold."""
+    """Sets of attributes, looked up by attributes that they hold."""
 
     def __init__(self, sets: Iterable[Axes] = ()) -> None:
         self.all: set[Axes] = set()
@@ -153,7 +153,7 @@ class _Sets:
             self.add(axes)
 
     def add(self, axes: Axes) -> None:
-        """Take one more set."""
+        """Add one more set."""
         self.all.add(axes)
         for axis in axes:
             self._by_axis.setdefault(axis, set()).add(axes)

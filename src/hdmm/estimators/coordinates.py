@@ -1,9 +1,9 @@
 """Tables on several sets of attributes that belong to one population, as one vector of free numbers.
 
 On every attribute a reflection turns the cells into their total, over √n, and n − 1 contrasts. In these coordinates
-the table on fewer attributes is a part of the table on more: where the total is taken on those that are gone. So tables
-share the coordinates that they have in common, one for each set of attributes and choice of contrasts, and what is a
-vector of all cells for one table is still a vector where the cells of all attributes together fit no memory.
+the table on fewer attributes is the part of the table on more that has totals on the attributes that are gone. So
+tables share coordinates, one for each set of attributes and choice of contrasts, and all tables together are still a
+vector if the cells of all attributes together do not fit into memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hdmm.matrix import Array
 from hdmm.matrix.arrays import along
 from hdmm.matrix.axes import Axes, subsets
 
-WAYS = 16
+MAX_WAYS = 16
 """The most attributes of a table: it has a part for every subset of them."""
 
 
@@ -82,16 +82,16 @@ class Coordinates:
 
     def _reflected(self, table: Array, axes: Axes) -> Array:
         """The reflection of (1, 0, …, 0) and (1, …, 1)/√n on every attribute: its own inverse and transpose."""
-        left = 1
+        before = 1
         reflected = np.array(table, float)
         for axis in axes:
             n = self._sizes[axis]
-            cells = reflected.reshape(left, n, -1)
+            cells = reflected.reshape(before, n, -1)
             if n > 1:
                 first = cells[:, 0].copy()
                 total = cells.sum(axis=1) / sqrt(n)
                 cells[:, 1:] -= ((total - first) / (sqrt(n) - 1))[:, None]
                 cells[:, 0] = total
                 # with v = 1/√n − e₀: x − 2v(v·x)/(v·v) moves every other cell by −(total − first)/(√n − 1)
-            left *= n
+            before *= n
         return reflected

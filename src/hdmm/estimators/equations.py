@@ -1,6 +1,6 @@
 """The joint least-squares system of several blocks, in coordinates that their tables share (see `coordinates`).
 
-Every answer is divided by a standard deviation: that of its noise, within the limits of :func:`block_precisions`.
+Every answer is divided by a standard deviation: that of its noise, within the limits of :func:`weighing_variances`.
 Coordinates are scaled so that each has about the same weight in all equations; then LSMR settles in few iterations.
 """
 
@@ -15,19 +15,20 @@ import numpy as np
 
 from hdmm.errors import FaultError
 from hdmm.estimators.coordinates import Coordinates
-from hdmm.estimators.estimator import Noise, block_precisions
+from hdmm.estimators.estimator import Noise, weighing_variances
 from hdmm.matrix import Array, Matrix
 from hdmm.strategy import Block
 
 NEGLIGIBLE = 1e-10
 """Directions with less than this share of the largest eigenvalue, at equal noise, are not measured."""
-_LEAST = 1e-12
-"""How precise a block may count beside the others, at very large budgets: iteration and singular values bear that."""
-_FARTHEST = 1e-16
-"""The same whatever makes blocks differ, such as weights that are far apart. It costs next to nothing."""
+_LEAST_NOISE = 1e-12
+"""The least that a block's noise counts beside the others, at very large budgets: both solvers bear that much."""
+_LEAST_VARIANCE = 1e-16
+"""The same if weights that are far apart add to the difference."""
 _TOLERANCE = 1e-12
 """The relative residual at which LSMR stops."""
 _MAX_ITERATIONS = 20_000
+"""The most iterations of LSMR."""
 _SETTLED = (0, 1, 2, 4, 5)
 """LSMR's reasons to stop that are a solution: x = 0, within the tolerances, or as precise as floating point allows.
 The others are 3 and 6, a condition number that is too large, and 7, the iteration limit."""
@@ -71,16 +72,13 @@ class Equations:
         """The pseudo-inverse, written out: from answers to coordinates."""
         left, values, right = self._directions()
         seen = values > self._negligible * values[0]
-        inverse: Array = self._scale[:, None] * ((right[seen].T / values[seen]) @ left[: self._queries, seen].T)
-        inverse /= self._deviations
-        return inverse
+        return self._scale[:, None] * ((right[seen].T / values[seen]) @ left[:, seen].T) / self._deviations
 
     def unseen(self) -> Array:
         """Directions of unit length that no block sees, one in each column."""
         _, values, right = self._directions()
-        directions: Array = self._scale[:, None] * right[values <= self._negligible * values[0]].T
-        directions /= np.linalg.norm(directions, axis=0)
-        return directions
+        directions = self._scale[:, None] * right[values <= self._negligible * values[0]].T
+        return directions / np.linalg.norm(directions, axis=0)
 
     def _directions(self) -> tuple[Array, Array, Array]:
         """The singular vectors and values of the equations in scaled coordinates, one for every coordinate.
@@ -117,8 +115,9 @@ class Equations:
 def equation_variances(blocks: Sequence[Block], noise: Noise) -> list[float]:
     """The variances by which blocks are weighed: those of the noise, up to a common factor, within limits."""
     lengths = block_lengths(blocks)
-    relative = [v / length for v, length in zip(block_precisions(blocks, noise, _LEAST), lengths, strict=True)]
-    least = _FARTHEST * max(relative)
+    variances = weighing_variances(blocks, noise, _LEAST_NOISE)
+    relative = [v / length for v, length in zip(variances, lengths, strict=True)]
+    least = _LEAST_VARIANCE * max(relative)
     return [max(ratio, least) * length for ratio, length in zip(relative, lengths, strict=True)]
 
 

@@ -22,13 +22,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from hdmm.estimators.coefficients import Coefficients
+from hdmm.estimators.footprint import assembled_bytes
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, Norm
 from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded, EncodedProduct
 
 MAX_COEFFICIENTS = 1 << 22
-"""Coefficients in memory at a time."""
+"""The most coefficients in memory at a time."""
 
 Noise = Sequence[float]
 """The variance of the noise on each block's answers, one number per block."""
@@ -74,14 +75,14 @@ class LinearEstimator(Estimator[State]):
     """
 
     @property
-    @abstractmethod
     def bounded(self) -> bool:
-        """Whether errors are only upper bounds."""
+        """Whether errors are only upper bounds (default: no)."""
+        return False
 
     @property
-    @abstractmethod
     def consistent(self) -> bool:
-        """Whether all tables add up to each other, because they come from one estimate of the counts."""
+        """Whether all tables add up to each other, because they come from one estimate of the counts (default: yes)."""
+        return True
 
     @property
     def linear(self) -> LinearEstimator[State]:
@@ -90,20 +91,20 @@ class LinearEstimator(Estimator[State]):
     def label(self, state: State) -> str:
         return "least squares" if self.consistent else "least squares on one block"
 
-    @abstractmethod
     def exact(self) -> LinearEstimator[Any]:
-        """The same estimator with exact errors, at whatever cost."""
+        """The same estimator with exact errors, at whatever cost (default: itself)."""
+        return self
 
-    @abstractmethod
     def parts(self) -> Sequence[tuple[LinearEstimator[Any], slice]]:
-        """Estimators that are linear for all products alike, and the blocks that each uses.
+        """Estimators that are linear for all products alike, and the blocks that each uses (default: itself, and all).
 
         The difference of two answers is the answer to the difference, if both are from one part.
         """
+        return [(self, slice(None))]
 
-    @abstractmethod
     def covering(self, noise: Noise) -> Noise:
-        """The variances that errors are computed with: those of the noise, or larger ones if errors are bounds."""
+        """The variances that errors are computed with (default: the noise's), larger ones if errors are bounds."""
+        return noise
 
     @abstractmethod
     def supports(self, product: EncodedProduct) -> bool:
@@ -128,33 +129,17 @@ class LinearEstimator(Estimator[State]):
         For a product without attributes: the one count that its queries are multiples of.
         """
 
-    @abstractmethod
     def state_bytes(self) -> Sequence[int]:
-        """The sizes of the arrays that hold and make the state, beside the noisy answers."""
+        """The sizes of the arrays that hold and make the state, beside the noisy answers (default: none)."""
+        return ()
 
-    @abstractmethod
     def answer_bytes(self, product: EncodedProduct) -> int:
-        """What answering a product takes, its answers included."""
+        """Bytes to answer a product, its answers included (default: from a table that is put together for it)."""
+        return assembled_bytes(self.strategy, product)
 
     def squared_error(self, product: EncodedProduct, noise: Noise) -> float:
         """The expected total squared error of one product's answers, without its weight."""
         return float(self.squared_errors([product], noise)[0])
-
-
-class WholeEstimator(LinearEstimator[State]):
-    """A linear estimator with exact errors, that answers all products from one estimate."""
-
-    bounded = False
-    consistent = True
-
-    def exact(self) -> LinearEstimator[Any]:
-        return self
-
-    def parts(self) -> Sequence[tuple[LinearEstimator[Any], slice]]:
-        return [(self, slice(None))]
-
-    def covering(self, noise: Noise) -> Noise:
-        return noise
 
 
 def types_of(estimator: LinearEstimator[Any], product: EncodedProduct) -> Types:
@@ -163,7 +148,7 @@ def types_of(estimator: LinearEstimator[Any], product: EncodedProduct) -> Types:
 
 
 def in_pieces(estimator: LinearEstimator[Any], product: EncodedProduct, types: Types) -> Iterator[Types]:
-    """Row types with those of the first attribute in pieces, so that memory holds the coefficients of each piece."""
+    """The row types, those of the first attribute piece by piece, so that the coefficients of a piece fit memory."""
     if not types:
         yield ()
         return
@@ -174,24 +159,26 @@ def in_pieces(estimator: LinearEstimator[Any], product: EncodedProduct, types: T
 
 def variances(estimator: LinearEstimator[Any], product: EncodedProduct, noise: Noise, types: Types) -> Array:
     """The variance of the answers to a product, for every combination of row types."""
-    return np.concatenate([np.atleast_1d(table) for table in _variances(estimator, product, noise, types)])
+    return np.concatenate([np.atleast_1d(table) for table in _variance_tables(estimator, product, noise, types)])
 
 
 def worst_variance(estimator: LinearEstimator[Any], product: EncodedProduct, noise: Noise) -> float:
     """The largest variance of an answer to a product."""
     if product.empty:
         return 0.0
-    tables = _variances(estimator, product.total, noise, types_of(estimator, product))
+    tables = _variance_tables(estimator, product.total, noise, types_of(estimator, product))
     return float(abs(product.multiples).max()) ** 2 * max(float(table.max()) for table in tables)
 
 
-def _variances(estimator: LinearEstimator[Any], product: EncodedProduct, noise: Noise, types: Types) -> Iterator[Array]:
+def _variance_tables(
+    estimator: LinearEstimator[Any], product: EncodedProduct, noise: Noise, types: Types
+) -> Iterator[Array]:
     covering = estimator.covering(noise)
     for piece in in_pieces(estimator, product, types):
-        total = np.zeros(tuple(len(row_types) for row_types in piece))
-        for block in estimator.coefficients(product, piece, noise):
-            total += covering[block.block] * block.power_sum(2)
-        yield total
+        table = np.zeros(tuple(len(row_types) for row_types in piece))
+        for coefficients in estimator.coefficients(product, piece, noise):
+            table += covering[coefficients.block] * coefficients.power_sum(2)
+        yield table
 
 
 def loss(estimator: LinearEstimator[Any], workload: Encoded, norm: Norm) -> float:
@@ -200,13 +187,13 @@ def loss(estimator: LinearEstimator[Any], workload: Encoded, norm: Norm) -> floa
     return float(squares @ estimator.squared_errors(workload.products, estimator.strategy.unit_noise(norm)))
 
 
-def block_precisions(blocks: Sequence[Block], noise: Noise, least: float) -> tuple[float, ...]:
+def weighing_variances(blocks: Sequence[Block], noise: Noise, least: float) -> tuple[float, ...]:
     """The variances by which an estimator weighs blocks against each other, up to a common factor.
 
     Noise is as the weights of the blocks say, v ∝ 1/θ², until a budget is so large that integer noise falls to zero, on
-    some blocks long before it does on others. No block counts as more precise than ``least`` allows, as a share of the
-    largest v·θ²; otherwise what only the other blocks know would be lost to rounding. Any weights give an unbiased
-    estimate, and its error is predicted from the noise itself.
+    some blocks long before it does on others. No v·θ² counts as less than ``least`` times the largest; otherwise what
+    only the other blocks know would be lost to rounding. Any weights give an unbiased estimate, and its error is
+    predicted from the noise itself.
     """
     squares = [float(block.weight) ** 2 for block in blocks]
     relative = [variance * square for variance, square in zip(noise, squares, strict=True)]

@@ -1,4 +1,4 @@
-"""Queries written out over the cells of all attributes together: any strategy there is, for domains of few cells.
+"""Queries written out over the cells of all attributes together: any strategy at all, for domains of few cells.
 
 Answers are least squares on all queries at once, and every row of a product is a type of its own.
 """
@@ -13,8 +13,7 @@ from typing import final
 import numpy as np
 
 from hdmm.estimators.coefficients import Coefficients, Written, written_rows, written_size, written_types
-from hdmm.estimators.estimator import Noise, WholeEstimator
-from hdmm.estimators.footprint import assembled_bytes
+from hdmm.estimators.estimator import LinearEstimator, Noise
 from hdmm.estimators.inverse import covers, inverse
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, Gram
@@ -27,7 +26,7 @@ _MAX_CELLS = 1 << 12
 
 
 @final
-class ExplicitLeastSquares(WholeEstimator[Array]):
+class ExplicitLeastSquares(LinearEstimator[Array]):
     """A single block with one factor over all its attributes; attributes outside it are summed over.
 
     The state is the estimate of the counts over the block's attributes.
@@ -50,7 +49,7 @@ class ExplicitLeastSquares(WholeEstimator[Array]):
     @property
     def _table(self) -> tuple[int, ...]:
         """The sizes of the block's attributes."""
-        return tuple(self.strategy.sizes[axis] for axis in self.block.axes)
+        return tuple(self.strategy.sizes_of(self.block.axes).values())
 
     @cached_property
     def _inverse(self) -> Array:
@@ -74,8 +73,8 @@ class ExplicitLeastSquares(WholeEstimator[Array]):
         return covers(self.block.factors[0], self._projection, lambda: DenseGram(gram.dense()))
 
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
-        sums = [each.square_sum(self._summed(each, self._inverse), self.strategy.sizes) for each in products]
-        return noise[0] * np.array(sums)
+        sizes = self.strategy.sizes
+        return noise[0] * np.array([p.square_sum(self._summed(p, self._inverse), sizes) for p in products])
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         return written_types(product, axis)
@@ -85,18 +84,10 @@ class ExplicitLeastSquares(WholeEstimator[Array]):
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
         values = written_rows(product, types) @ self._summed(product, self._inverse)
-        shape = [len(row_types) for row_types in types]
-        yield Written(0, values.reshape(*shape, -1), np.ones([1] * (len(shape) + 1)), len(shape))
+        yield Written.rows(0, values, types)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         return self._inverse @ answers[0].astype(float)
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
-        sizes = {axis: self.strategy.sizes[axis] for axis in product.axes}
-        return product.matrix(sizes).apply(self._summed(product, state))
-
-    def state_bytes(self) -> Sequence[int]:
-        return ()
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
+        return product.matrix(self.strategy.sizes_of(product.axes)).apply(self._summed(product, state))

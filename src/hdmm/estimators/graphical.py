@@ -3,7 +3,7 @@
 Of all distributions over the full domain whose answers fit the measurements best, each weighted by its noise, the model
 is the one of most entropy: it says nothing that was not measured. So it answers any product, also across tables, and
 its records can be drawn. It is fitted by `mbi`, an optional dependency; the total is always the noisy least-squares
-one. What it costs grows with its junction tree, whose size is estimated first. Biased, as all that is never negative.
+one. What it costs grows with its junction tree, whose size is estimated first. Biased, because it is never negative.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.errors import FaultError, InputError, NotSupportedError, TooLargeError
-from hdmm.estimators.biased import LEAST_PRECISION, BiasedEstimator, estimated_total
-from hdmm.estimators.estimator import LinearEstimator, Noise, block_precisions
+from hdmm.estimators.biased import LEAST_VARIANCE, BiasedEstimator, estimated_total
+from hdmm.estimators.estimator import LinearEstimator, Noise, weighing_variances
 from hdmm.matrix import Array, Identity
 from hdmm.matrix.axes import Axes
 from hdmm.memory import memory_limit
@@ -33,7 +33,8 @@ MAX_TREE_CELLS = 10_000_000
 """The most cells of a junction tree that is fitted: it takes minutes."""
 _CELL_BYTES = 256
 """Bytes for each cell of a junction tree while it is fitted, with some to spare."""
-_ROUNDS = 5_000
+_MAX_ROUNDS = 5_000
+"""The most rounds of mirror descent."""
 _TOLERANCE = 1e-6
 """The fit has settled if fifty rounds lower the loss by less than this share, twice in a row."""
 
@@ -89,8 +90,8 @@ class PrivatePGM(BiasedEstimator[FittedModel]):
                 "plan for a workload with the product 'total'"
             )
         total = max(unbiased_total, 1.0)  # a distribution times no records has no shape
-        weighed = block_precisions(strategy.blocks, noise, LEAST_PRECISION)
-        scale = max(1.0, *noise) / max(weighed)  # only how blocks are weighed against each other matters
+        variances = weighing_variances(strategy.blocks, noise, LEAST_VARIANCE)
+        scale = max(1.0, *noise) / max(variances)  # only how blocks are weighed against each other matters
         with double():
             from mbi import Domain, LinearMeasurement
             from mbi.estimation import MirrorDescent
@@ -98,10 +99,10 @@ class PrivatePGM(BiasedEstimator[FittedModel]):
             domain = Domain(tuple(range(len(strategy.sizes))), strategy.sizes)
             measured = [
                 LinearMeasurement(answer.astype(float), block.axes, stddev=sqrt(scale * variance), query=_Query(block))
-                for block, answer, variance in zip(strategy.blocks, answers, weighed, strict=True)
+                for block, answer, variance in zip(strategy.blocks, answers, variances, strict=True)
                 if block.axes  # the total is fixed already
             ]
-            model = MirrorDescent().estimate(domain, measured, known_total=total, iters=_ROUNDS, tol=_TOLERANCE)
+            model = MirrorDescent().estimate(domain, measured, known_total=total, iters=_MAX_ROUNDS, tol=_TOLERANCE)
             if not all(np.isfinite(np.asarray(table.values)).all() for table in model.marginals.tables.values()):
                 raise FaultError("Private-PGM did not settle; use non-negative least squares, or report the spec")
         return FittedModel(strategy.sizes, total, model)
@@ -126,26 +127,26 @@ def check_tree(strategy: Strategy) -> None:
 
 def tree_cells(sizes: Sequence[int], cliques: Collection[Axes]) -> int:
     """How many cells a junction tree has: attributes leave one by one, the cheapest first, joining their neighbours."""
-    joined: dict[int, set[int]] = {axis: set() for axes in cliques for axis in axes}
+    neighbours: dict[int, set[int]] = {axis: set() for axes in cliques for axis in axes}
     for axes in cliques:
-        for one, other in combinations(axes, 2):
-            joined[one].add(other)
-            joined[other].add(one)
-    costs = {axis: _cost(axis, joined, sizes) for axis in joined}
+        for first, second in combinations(axes, 2):
+            neighbours[first].add(second)
+            neighbours[second].add(first)
+    costs = {axis: _cost(axis, neighbours, sizes) for axis in neighbours}
     total = 0
     while costs:
         axis = min(costs, key=lambda axis: (costs[axis], axis))
         total += costs.pop(axis)
-        around = joined.pop(axis)
+        around = neighbours.pop(axis)
         for other in around:
-            joined[other] |= around
-            joined[other] -= {axis, other}
-        costs |= {other: _cost(other, joined, sizes) for other in around}
+            neighbours[other] |= around
+            neighbours[other] -= {axis, other}
+        costs |= {other: _cost(other, neighbours, sizes) for other in around}
     return total
 
 
-def _cost(axis: int, joined: Mapping[int, set[int]], sizes: Sequence[int]) -> int:
-    return sizes[axis] * prod(sizes[other] for other in joined[axis])
+def _cost(axis: int, neighbours: Mapping[int, set[int]], sizes: Sequence[int]) -> int:
+    return sizes[axis] * prod(sizes[other] for other in neighbours[axis])
 
 
 @contextmanager

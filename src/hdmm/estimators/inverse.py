@@ -12,26 +12,29 @@ from hdmm.matrix.fourier import Waves
 from hdmm.matrix.pidentity import PIdentity
 from hdmm.matrix.rank import exact_rank, pseudo_inverse
 
-_WELL = 1e-5
+_LEAST_PIVOT = 1e-5
 """The least ratio of pivots at which a Gram matrix is inverted by its Cholesky factor."""
-
-_LEFT = 1e-6
+_LEAST_DIFFERENCE = 1e-6
 """The least share of the closed form's first term that its difference may leave."""
-_WHOLE = 1e-8
+_FULL_RANK = 1e-8
 """The largest entry of I − A⁺A for which A is of full rank: of any other rank it has an entry of at least 1/n."""
-_NOTHING, _OUTSIDE, _SOMETHING = 1e-18, 1e-9, 1e-4
-"""Shares of V outside the row space of A: certainly rounding, the cut-off without exact arithmetic, certainly more."""
-_EXACT = 1 << 10
+_ROUNDING_SHARE = 1e-18
+"""A share of V outside the row space of A that is certainly rounding."""
+_UNSEEN_SHARE = 1e-4
+"""A share of V outside the row space of A that is certainly more than rounding."""
+_CUT_OFF_SHARE = 1e-9
+"""The share between them at which V counts as unseen if exact arithmetic cannot decide."""
+_MAX_EXACT_CELLS = 1 << 10
 """The most cells for which exact arithmetic decides."""
-_INTEGER = 2.0**53
+_MAX_EXACT_INTEGER = 2.0**53
 """The largest integer that a float holds exactly."""
-_WRITTEN = 1 << 11
+_MAX_WRITTEN_CELLS = 1 << 11
 """The most cells of an attribute whose strategy is written out to compute an error."""
 
 
 @singledispatch
 def inverse(factor: Matrix) -> Matrix:
-    """A⁺: by the Gram matrix where its Cholesky factor is well-conditioned, else by singular values."""
+    """A⁺: by the Gram matrix if its Cholesky factor is well-conditioned, else by singular values."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     written = factor.dense()
@@ -42,9 +45,9 @@ def inverse(factor: Matrix) -> Matrix:
         except LinAlgError:
             return Dense(pseudo_inverse(written))
         pivots = np.diagonal(triangle[0])
-        if pivots.min() >= _WELL * pivots.max():
-            found = cho_solve(triangle, entries.T)
-            return Dense(found + cho_solve(triangle, entries.T - entries.T @ (entries @ found)))
+        if pivots.min() >= _LEAST_PIVOT * pivots.max():
+            solution = cho_solve(triangle, entries.T)
+            return Dense(solution + cho_solve(triangle, entries.T - entries.T @ (entries @ solution)))
     return Dense(pseudo_inverse(written))
 
 
@@ -75,27 +78,33 @@ def error(factor: Matrix, gram: AxisGram) -> float:
 
 @error.register
 def _(factor: PIdentity, gram: AxisGram) -> float:
-    # The closed form is a difference: where little is left of it, the error is summed up from squares instead.
-    found = factor.error(gram)
-    if found > _LEFT * float((factor.sums**2) @ gram.diagonal()) or factor.shape[1] > _WRITTEN:
-        return found
+    # The closed form is a difference: if little is left of it, the error is summed up from squares instead.
+    difference = factor.error(gram)
+    least = _LEAST_DIFFERENCE * float((factor.sums**2) @ gram.diagonal())
+    if difference > least or factor.shape[1] > _MAX_WRITTEN_CELLS:
+        return difference
     return inverse_error(Dense(pseudo_inverse(factor.dense())), gram)
+
+
+def is_full_rank(projection: Array) -> bool:
+    """Whether A is of full rank, from the projection A⁺A."""
+    return bool(abs(np.eye(len(projection)) - projection).max() <= _FULL_RANK)
 
 
 def covers(queries: Matrix, projection: Array, asked: Callable[[], AxisGram]) -> bool:
     """Whether the row space of some queries, given with the projection on it, holds that of a workload with Gram V.
 
-    What is left of V outside is nothing, or a share that cannot be rounding; between them integers are decided exactly.
+    The share of V outside it is rounding, or too large to be rounding; between the two, integers are decided exactly.
     """
-    outside = np.eye(len(projection)) - projection
-    if abs(outside).max() <= _WHOLE:  # of full rank, it holds everything
+    if is_full_rank(projection):  # then it holds everything
         return True
     gram = asked()
-    left = float(np.sum(outside * gram.apply(outside)))
-    share = left / (gram.trace() or 1.0)
-    if not _NOTHING < share < _SOMETHING or len(projection) > _EXACT:
-        return share <= _OUTSIDE
-    own, wanted = queries.dense(), gram.dense()
-    if any((entries != np.rint(entries)).any() or abs(entries).max() > _INTEGER for entries in (own, wanted)):
-        return share <= _OUTSIDE
-    return exact_rank(np.concatenate([own, wanted])) == exact_rank(own)
+    outside = np.eye(len(projection)) - projection
+    share = float(np.sum(outside * gram.apply(outside))) / (gram.trace() or 1.0)
+    if not _ROUNDING_SHARE < share < _UNSEEN_SHARE or len(projection) > _MAX_EXACT_CELLS:
+        return share <= _CUT_OFF_SHARE
+    measured, wanted = queries.dense(), gram.dense()
+    for entries in (measured, wanted):
+        if (entries != np.rint(entries)).any() or abs(entries).max() > _MAX_EXACT_INTEGER:
+            return share <= _CUT_OFF_SHARE
+    return exact_rank(np.concatenate([measured, wanted])) == exact_rank(measured)

@@ -21,7 +21,7 @@ from hdmm.estimators.coefficients import Coefficients, Written, written_rows, wr
 from hdmm.estimators.coordinates import Coordinates
 from hdmm.estimators.equations import NEGLIGIBLE, Equations, block_lengths, equation_variances
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import NUMBER, assembled_bytes
+from hdmm.estimators.footprint import NUMBER
 from hdmm.estimators.latest import Latest
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, Gram
@@ -31,7 +31,7 @@ _MAX_COORDINATES = 1 << 10
 """The most coordinates for which the inverse is written out."""
 _MAX_INVERSE = 1 << 22
 """The most entries of an inverse that is written out."""
-_SOLVING = 8
+_LSMR_VECTORS = 8
 """Vectors of unknowns, and of answers, while least squares is iterated."""
 
 
@@ -42,8 +42,6 @@ class JointLeastSquares(LinearEstimator[Array]):
     ``local`` answers products from one block alone; its errors are the upper bounds. With ``solved``, exact errors are
     worth one solve for every answer.
     """
-
-    consistent = True
 
     def __init__(self, local: LinearEstimator[Any], *, solved: bool = False) -> None:
         self.strategy = local.strategy
@@ -67,9 +65,6 @@ class JointLeastSquares(LinearEstimator[Array]):
     def exact(self) -> LinearEstimator[Any]:
         return JointLeastSquares(self.local, solved=True) if self.bounded else self
 
-    def parts(self) -> Sequence[tuple[LinearEstimator[Any], slice]]:
-        return [(self, slice(None))]
-
     def supports(self, product: EncodedProduct) -> bool:
         """Whether one block determines the product; or all of them together, if the inverse is written out."""
         if not self._coordinates.holds(product.axes):
@@ -88,7 +83,7 @@ class JointLeastSquares(LinearEstimator[Array]):
         """
         if not self._inverse_fits:
             covering = self._covering(noise)
-            return np.array([self._from_one_block(each).squared_error(each, covering) for each in products])
+            return np.array([self._from_one_block(product).squared_error(product, covering) for product in products])
         deviations = np.repeat(np.sqrt(noise), [block.queries for block in self.blocks])
         columns = self._equations(tuple(noise)).inverse * deviations
         return np.array([self._square_sum(product, columns) for product in products])
@@ -122,8 +117,7 @@ class JointLeastSquares(LinearEstimator[Array]):
     @cached_property
     def _unseen(self) -> Array:
         """Directions that no block sees, whatever the noise and the weights."""
-        blocks = self.blocks
-        return Equations(self._coordinates, blocks, block_lengths(blocks)).unseen()
+        return Equations(self._coordinates, self.blocks, block_lengths(self.blocks)).unseen()
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         if self.bounded:
@@ -144,25 +138,20 @@ class JointLeastSquares(LinearEstimator[Array]):
             values = rows @ self._coordinates.table(equations.inverse, product.axes)
         else:
             values = np.stack([equations.dual(product.axes, row) for row in rows])
-        shape = [len(row_types) for row_types in types]
         for index, part in enumerate(np.split(values, equations.ends, axis=1)):
-            yield Written(index, part.reshape(*shape, -1), np.ones([1] * (len(shape) + 1)), len(shape))
+            yield Written.rows(index, part, types)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         return self._equations(tuple(noise)).solve(answers)
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
-        sizes = {axis: self.strategy.sizes[axis] for axis in product.axes}
+        sizes = self.strategy.sizes_of(product.axes)
         return product.matrix(sizes).apply(self._coordinates.table(state, product.axes))
 
     def state_bytes(self) -> Sequence[int]:
         tables = [NUMBER * block.cells for block in self.blocks]  # of places; one more of counts
         unknowns, answers = sum(tables), NUMBER * self.strategy.queries
-        return [*tables, max(tables), *[unknowns] * _SOLVING, *[answers] * _SOLVING]
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
+        return [*tables, max(tables), *[unknowns] * _LSMR_VECTORS, *[answers] * _LSMR_VECTORS]
 
     def _weighed(self, noise: tuple[float, ...]) -> Equations:
-        blocks = self.blocks
-        return Equations(self._coordinates, blocks, equation_variances(blocks, noise))
+        return Equations(self._coordinates, self.blocks, equation_variances(self.blocks, noise))

@@ -9,8 +9,8 @@ from typing import final
 
 import numpy as np
 
-from hdmm.estimators.coefficients import Coefficients, Factored, Grid, Written
-from hdmm.estimators.estimator import Noise, WholeEstimator
+from hdmm.estimators.coefficients import Coefficients, Factored, Written
+from hdmm.estimators.estimator import LinearEstimator, Noise
 from hdmm.estimators.footprint import estimate_bytes, held_bytes
 from hdmm.estimators.inverse import covers, inverse, inverse_error
 from hdmm.estimators.row_types import RowTypes, entry_types, product_types, row_types
@@ -24,7 +24,7 @@ from hdmm.workload import EncodedProduct
 
 
 @final
-class KronLeastSquares(WholeEstimator[Array]):
+class KronLeastSquares(LinearEstimator[Array]):
     """Least squares on a single block; attributes outside it are summed over.
 
     The state is the estimate of the counts over the block's attributes; the answers themselves if they are counts.
@@ -43,7 +43,7 @@ class KronLeastSquares(WholeEstimator[Array]):
     @property
     def _sizes(self) -> dict[int, int]:
         """The sizes of the block's attributes."""
-        return {axis: self.strategy.sizes[axis] for axis in self.block.axes}
+        return self.strategy.sizes_of(self.block.axes)
 
     @cached_property
     def _inverses(self) -> dict[int, Matrix]:
@@ -85,23 +85,18 @@ class KronLeastSquares(WholeEstimator[Array]):
         return self._types(axis, product.factors[axis], product.masks(axis))
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
-        combinations = prod(len(each) for each in types[1:])
+        combinations = prod(len(row_types) for row_types in types[1:])
         if product.condition is None:
             return combinations
-        summed = prod(types.width for axis, types in self._total_types.items() if axis not in product.axes)
-        return combinations * summed * prod(each.width for each in types) * len(product.condition.boxes)
+        widths = [row_types.width for row_types in (*types, *self._summed_types(product))]
+        return combinations * prod(widths) * len(product.condition.boxes)
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        summed = tuple(types for axis, types in self._total_types.items() if axis not in product.axes)
+        summed = self._summed_types(product)
         if product.condition is None:
             yield Factored(0, tuple(types), summed)
-            return
-        grid = Grid(len(types))
-        values, counts = grid.values, grid.counts
-        for way, each in enumerate(types):
-            values = values * grid.place(each.values, way)
-            counts = counts * grid.place_counts(each.counts, way)
-        yield Written(0, values @ product.coefficients, counts, len(types), summed)
+        else:
+            yield Written.products(0, types, product.coefficients, summed)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
         if all(isinstance(inverse, Identity) for inverse in self._inverses.values()):
@@ -116,6 +111,10 @@ class KronLeastSquares(WholeEstimator[Array]):
 
     def answer_bytes(self, product: EncodedProduct) -> int:
         return held_bytes(self.strategy, product)
+
+    def _summed_types(self, product: EncodedProduct) -> tuple[RowTypes, ...]:
+        """The types of the totals over the attributes that the product adds up."""
+        return tuple(types for axis, types in self._total_types.items() if axis not in product.axes)
 
     def _gram(self, term: GramTerm, axis: int) -> AxisGram:
         gram = term.factors.get(axis)

@@ -15,9 +15,9 @@ class Latest(Generic[Key, Value]):
 
     def __init__(self, function: Callable[[Key], Value]) -> None:
         self._function = function
-        self._known: tuple[Key, Value] | None = None
+        self._latest: tuple[Key, Value] | None = None
 
     def __call__(self, key: Key) -> Value:
-        if self._known is None or (self._known[0] is not key and self._known[0] != key):
-            self._known = key, self._function(key)
-        return self._known[1]
+        if self._latest is None or (self._latest[0] is not key and self._latest[0] != key):
+            self._latest = key, self._function(key)
+        return self._latest[1]

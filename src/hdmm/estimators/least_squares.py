@@ -7,7 +7,7 @@ from typing import Any
 
 from hdmm.estimators.as_measured import AsMeasured
 from hdmm.estimators.blockwise import BlockLeastSquares
-from hdmm.estimators.coordinates import WAYS
+from hdmm.estimators.coordinates import MAX_WAYS
 from hdmm.estimators.estimator import LinearEstimator, loss
 from hdmm.estimators.explicit import ExplicitLeastSquares
 from hdmm.estimators.joint import JointLeastSquares
@@ -29,11 +29,11 @@ _FAMILIES: dict[Family, Callable[[Strategy], LinearEstimator[Any]]] = {
 _MAX_CELLS = 1 << 25
 """The most cells of all blocks for which answers from all blocks are the default."""
 _MAX_INVERTED = 1 << 24
-"""The most entries of a product's factor that is inverted so that its answers agree with each other."""
+"""The most entries of a measured product's factor that is inverted so that all answers agree with each other."""
 
 
 def local_least_squares(strategy: Strategy) -> LinearEstimator[Any]:
-    """Least squares as the strategy's family does it: of a union, for each product from one block.
+    """Least squares as the strategy's family does it; for a union, each product from one block.
 
     Blocks that are not of the family are a ValueError.
     """
@@ -51,7 +51,7 @@ def least_squares(strategy: Strategy) -> LinearEstimator[Any]:
             return local
         return KronLeastSquares(strategy)
     large = sum(block.cells + block.queries for block in blocks) > _MAX_CELLS
-    if large or any(len(block.axes) > WAYS or block.joint for block in blocks):
+    if large or any(len(block.axes) > MAX_WAYS or block.joint for block in blocks):
         return local
     return JointLeastSquares(local)
 
@@ -62,5 +62,5 @@ def strategy_loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:
 
 
 def _invertible(factor: Matrix) -> bool:
-    """Whether the pseudo-inverse of a factor is at hand: answers to larger ones are published as measured."""
+    """Whether the pseudo-inverse of a factor is affordable: answers to larger ones are published as measured."""
     return isinstance(factor, Identity) or factor.shape[0] * factor.shape[1] <= _MAX_INVERTED

@@ -5,7 +5,7 @@ identity (paper, section 8). With X = AᵀA, κ = 1ᵀX⁻¹1 and u = X⁻¹1/κ
 one for each subset b of its attributes, on which (I − u1ᵀ) acts for i ∈ b and the sum for the others. Each residual can
 be read from every block a ⊇ b, and least squares is the inverse-variance average of these readings: with noise variance
 v_a on block a, a reading has the weight w_a = 1/(v_a·K_a), K_a = ∏_{i∈a} κ_i, and residual b the precision g_b·K_b with
-g_b = Σ_{a⊇b} w_a. The weights are those of `block_precisions`; for any weights the variance of residual b is e_b/K_b,
+g_b = Σ_{a⊇b} w_a. The weights are those of `weighing_variances`; for any weights residual b has the variance e_b/K_b,
 e_b = Σ_{a⊇b} (w_a/g_b)²·v_a·K_a, as residuals of one block are not correlated. No vector over the full domain is ever
 needed. (docs/math.md, section 7)
 """
@@ -22,9 +22,9 @@ import numpy as np
 
 from hdmm.estimators.assemble import assemble
 from hdmm.estimators.coefficients import Coefficients, Grid, Written
-from hdmm.estimators.estimator import Noise, WholeEstimator, block_precisions
-from hdmm.estimators.footprint import NUMBER, assembled_bytes, estimate_bytes
-from hdmm.estimators.inverse import inverse, inverse_error
+from hdmm.estimators.estimator import LinearEstimator, Noise, weighing_variances
+from hdmm.estimators.footprint import NUMBER, estimate_bytes
+from hdmm.estimators.inverse import inverse, inverse_error, is_full_rank
 from hdmm.estimators.latest import Latest
 from hdmm.estimators.row_types import RowTypes, entry_types, row_types
 from hdmm.matrix import Array, AxisGram, Identity, Kron, Matrix
@@ -32,14 +32,12 @@ from hdmm.matrix.axes import Axes, subsets
 from hdmm.strategy import Strategy
 from hdmm.workload import EncodedProduct
 
-_LEAST = 1e-100
-"""How precise a block may count beside the others: an average loses nothing, but may overflow."""
-_FULL_RANK = 1e-8
-"""The largest entry of A⁺A − I for which A is of full rank: of any other rank it has an entry of at least 1/n."""
+_LEAST_VARIANCE = 1e-100
+"""The least that the variance of a block counts beside the others: an average loses nothing, but may overflow."""
 
 
 @final
-class MarginalLeastSquares(WholeEstimator[dict[Axes, Array]]):
+class MarginalLeastSquares(LinearEstimator[dict[Axes, Array]]):
     """Least squares over marginals; any product whose attributes lie within one of them can be answered.
 
     The state is the estimate of every residual, shaped by its attributes.
@@ -104,44 +102,38 @@ class MarginalLeastSquares(WholeEstimator[dict[Axes, Array]]):
         return entry_types(np.stack([*rows, np.broadcast_to(base.sums, rows[0].shape)], axis=2))
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
-        combinations = prod(len(each) for each in types[1:])
-        return combinations * prod(each.width for each in types) * len(product.coefficients)
+        combinations = prod(len(row_types) for row_types in types[1:])
+        return combinations * prod(row_types.width for row_types in types) * len(product.coefficients)
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        grid = Grid(len(types))
-        means, deviations, sums, counts = {}, {}, {}, {}
-        for way, (axis, each) in enumerate(zip(product.axes, types, strict=True)):
-            entries, total = each.values[:, :, :-1], each.values[:, :, -1:]
-            mean = (entries * total * each.counts[:, :, None]).sum(axis=1, keepdims=True) / self._bases[axis].kappa
-            means[axis] = grid.place(mean, way)
-            deviations[axis] = grid.place(entries - mean * total, way)
-            sums[axis] = grid.place(total, way)
-            counts[axis] = grid.place_counts(each.counts, way)
-        average = self._average(tuple(noise))
+        grid, average = Grid(len(types)), self._average(tuple(noise))
+        rows = {
+            axis: _Rows.of(grid, way, row_types, self._bases[axis].kappa)
+            for way, (axis, row_types) in enumerate(zip(product.axes, types, strict=True))
+        }
         for index, block in enumerate(self.blocks):
             shared = tuple(axis for axis in product.axes if axis in block.axes)
-            values: Array = 0 * grid.values
+            values = 0 * grid.ones
             for residual in subsets(shared):
-                factors = [deviations[axis] if axis in residual else means[axis] for axis in product.axes]
-                factors += [sums[axis] for axis in shared if axis not in residual]
-                values = values + prod(factors, start=grid.values) / average.precisions[residual]
-            multiplicities: Array = prod((counts[axis] for axis in shared), start=grid.counts)
+                factors = [rows[axis].deviations if axis in residual else rows[axis].means for axis in product.axes]
+                factors += [rows[axis].totals for axis in shared if axis not in residual]
+                values = values + prod(factors, start=grid.ones) / average.precisions[residual]
+            counts = prod((rows[axis].counts for axis in shared), start=grid.ones)[..., 0]
             others = tuple(self._bases[axis].sum_types for axis in block.axes if axis not in shared)
-            values = average.weights[index] * (values @ product.coefficients)
-            yield Written(index, values, multiplicities, grid.ways, others)
+            yield Written(index, average.weights[index] * (values @ product.coefficients), counts, grid.ways, others)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
         average = self._average(tuple(noise))
         residuals: dict[Axes, Array] = {}
         for index, measured in enumerate(answers):
             axes = self.blocks[index].axes
-            sums = {axes: self._estimate(index, measured) * average.weights[index]}
+            totals = {axes: self._estimate(index, measured) * average.weights[index]}
             for subset in sorted(subsets(axes), key=len, reverse=True):
-                if subset not in sums:  # from the sums over one attribute less
+                if subset not in totals:  # from the table with one attribute more
                     lacking = next(axis for axis in axes if axis not in subset)
                     above = tuple(sorted((*subset, lacking)))
-                    sums[subset] = sums[above].sum(axis=above.index(lacking))
-            for subset, total in sums.items():
+                    totals[subset] = totals[above].sum(axis=above.index(lacking))
+            for subset, total in totals.items():
                 if subset in residuals:
                     residuals[subset] += total
                 else:
@@ -149,44 +141,41 @@ class MarginalLeastSquares(WholeEstimator[dict[Axes, Array]]):
         for residual, precision in average.precisions.items():
             total = residuals[residual]
             for place, axis in enumerate(residual):
-                over = total.sum(axis=place)
-                for cell, share in enumerate(self._bases[axis].even_share):  # one by one: memory holds few such arrays
-                    total[(slice(None),) * place + (cell,)] -= share * over
+                sums = total.sum(axis=place)
+                for cell, share in enumerate(self._bases[axis].even_share):  # cell by cell: it takes less memory
+                    total[(slice(None),) * place + (cell,)] -= share * sums
             total /= precision
         return residuals
 
     def answer(self, product: EncodedProduct, state: dict[Axes, Array]) -> Array:
-        sizes = {axis: self.strategy.sizes[axis] for axis in product.axes}
+        sizes = self.strategy.sizes_of(product.axes)
         marginal = assemble(
             sizes, state.get, lambda _axis, part, _place: part, lambda axis: self._bases[axis].even_share
         )
         return product.matrix(sizes).apply(marginal.reshape(-1))
 
     def state_bytes(self) -> Sequence[int]:
-        blocks, sizes = self.blocks, self.strategy.sizes
-        sums = max(prod(1 + factor.shape[1] for factor in block.factors) for block in blocks)
-        work = max(estimate_bytes(block) for block in blocks)
-        return [*(NUMBER * prod(sizes[axis] for axis in residual) for residual in self._holders), NUMBER * sums, work]
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
+        residuals = [prod(self.strategy.sizes_of(residual).values()) for residual in self._holders]
+        totals = max(prod(1 + factor.shape[1] for factor in block.factors) for block in self.blocks)
+        work = max(estimate_bytes(block) for block in self.blocks)
+        return [*(NUMBER * cells for cells in (*residuals, totals)), work]
 
     def _estimate(self, index: int, answers: Array) -> Array:
         """The least-squares estimate of a block's marginal from its own answers."""
         axes = self.blocks[index].axes
         if axes and not all(isinstance(self._bases[axis].inverse, Identity) for axis in axes):
             answers = Kron(self._bases[axis].inverse for axis in axes).apply_float(answers)
-        return answers.reshape([self.strategy.sizes[axis] for axis in axes])
+        return answers.reshape(list(self.strategy.sizes_of(axes).values()))
 
     def _kappa(self, axes: Axes) -> float:
         return prod((self._bases[axis].kappa for axis in axes), start=1.0)
 
     def _averaged(self, noise: tuple[float, ...]) -> _Average:
         """How the readings of every residual are averaged over the blocks that hold it."""
-        blocks, holders = self.blocks, self._holders
-        kappas = [self._kappa(block.axes) for block in blocks]
-        weighed = block_precisions(blocks, noise, _LEAST)
-        weights = [1 / (v * kappa) for v, kappa in zip(weighed, kappas, strict=True)]
+        holders = self._holders
+        kappas = [self._kappa(block.axes) for block in self.blocks]
+        weighing = weighing_variances(self.blocks, noise, _LEAST_VARIANCE)
+        weights = [1 / (v * kappa) for v, kappa in zip(weighing, kappas, strict=True)]
         variances = [w**2 * v * kappa for w, v, kappa in zip(weights, noise, kappas, strict=True)]
         precisions = {b: sum(weights[index] for index in indices) for b, indices in holders.items()}
         errors = {b: sum(variances[index] for index in indices) / precisions[b] ** 2 for b, indices in holders.items()}
@@ -204,6 +193,28 @@ class _Average:
     """g_b for every residual."""
     errors: Mapping[Axes, float]
     """e_b for every residual."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of W A⁺ on one attribute, laid out on a grid and split by what they do to totals and to residuals."""
+
+    means: Array
+    """W u, the same all along a row."""
+    deviations: Array
+    """W A⁺ without what goes by the total."""
+    totals: Array
+    """1ᵀA⁺."""
+    counts: Array
+    """How often each entry occurs."""
+
+    @staticmethod
+    def of(grid: Grid, way: int, types: RowTypes, kappa: float) -> _Rows:
+        """Split the entries of `MarginalLeastSquares.row_types`."""
+        entries, totals, counts = types.values[:, :, :-1], types.values[:, :, -1:], types.counts[:, :, None]
+        means = (entries * totals * counts).sum(axis=1, keepdims=True) / kappa
+        return _Rows(*(grid.place(array, way) for array in (means, entries - means * totals, totals, counts)))
 
 
 @final
@@ -230,8 +241,8 @@ class _Base:
         pseudo_inverse = inverse(factor)
         sums = pseudo_inverse.apply_t(np.ones(n))
         kappa = float(sums @ sums)
-        full_rank = abs(pseudo_inverse.apply(factor.dense().astype(float)) - np.eye(n)).max() < _FULL_RANK
-        return _Base(pseudo_inverse, sums, kappa, pseudo_inverse.apply(sums) / kappa, bool(full_rank))
+        full_rank = is_full_rank(pseudo_inverse.apply(factor.dense().astype(float)))
+        return _Base(pseudo_inverse, sums, kappa, pseudo_inverse.apply(sums) / kappa, full_rank)
 
     def split(self, gram: AxisGram) -> tuple[float, float]:
         """tr(X⁻¹V) as the part on totals, fᵀVf = κ·uᵀVu, and the part on residuals."""

@@ -15,10 +15,11 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.errors import NotSupportedError, TooLargeError
-from hdmm.estimators.biased import LEAST_PRECISION, MAX_CELLS, BiasedEstimator, Vector
+from hdmm.estimators.biased import LEAST_VARIANCE, MAX_CELLS, BiasedEstimator
 from hdmm.estimators.consistent_tables import NonnegativeTables, nonnegative_tables
-from hdmm.estimators.estimator import LinearEstimator, Noise, block_precisions
+from hdmm.estimators.estimator import LinearEstimator, Noise, weighing_variances
 from hdmm.matrix import Array
+from hdmm.matrix.axes import Axes
 from hdmm.optimise.descent import least_nonnegative_squares
 from hdmm.optimise.mprgp import least_nonnegative
 from hdmm.strategy import Block, Strategy
@@ -34,19 +35,22 @@ _MAX_WRITTEN = 1 << 17
 class NonnegativeCounts:
     """One vector of counts over all measured attributes, none of them negative. Biased; no interval is claimed."""
 
-    vector: Vector
+    axes: Axes
+    sizes: tuple[int, ...]
+    counts: Array
+    """A count for every cell of these attributes together."""
     label: str = "non-negative least squares"
 
     @property
     def total(self) -> float:
         """How many records the vector holds."""
-        return float(self.vector.counts.sum())
+        return float(self.counts.sum())
 
     def answer(self, product: EncodedProduct) -> Array:
         """The answers to a product, from the one vector."""
-        if not set(product.axes) <= set(self.vector.axes):
+        if not set(product.axes) <= set(self.axes):
             raise NotSupportedError(f"product {product.name!r}: asks about attributes that were not measured")
-        return self.vector.answer(product)
+        return product.answers(self.counts, dict(zip(self.axes, self.sizes, strict=True)))
 
 
 @final
@@ -66,7 +70,7 @@ class NonnegativeLeastSquares(BiasedEstimator[NonnegativeCounts | NonnegativeTab
 
 def vector_cells(strategy: Strategy) -> int:
     """How many cells the measured attributes have together."""
-    return prod(strategy.sizes[axis] for axis in strategy.axes)
+    return prod(strategy.sizes_of(strategy.axes).values())
 
 
 def nonnegative_counts(strategy: Strategy, answers: Sequence[Array], noise: Noise) -> NonnegativeCounts:
@@ -77,25 +81,25 @@ def nonnegative_counts(strategy: Strategy, answers: Sequence[Array], noise: Nois
             f"{count_text(cells)} cells are too many to be fitted; the limit is {count_text(MAX_CELLS)}"
         )
     axes = strategy.axes
-    sizes = tuple(strategy.sizes[axis] for axis in axes)
+    sizes = tuple(strategy.sizes_of(axes).values())
     parts = [_Part(block, axes, sizes) for block in strategy.blocks]
-    weighed = block_precisions(strategy.blocks, noise, LEAST_PRECISION)
-    if prod(sizes) * strategy.queries <= _MAX_WRITTEN:
-        counts = _written_out(parts, sizes, weighed, answers)
+    variances = weighing_variances(strategy.blocks, noise, LEAST_VARIANCE)
+    if cells * strategy.queries <= _MAX_WRITTEN:
+        counts = _written_out(parts, sizes, variances, answers)
         if counts is not None:
-            return NonnegativeCounts(Vector(axes, sizes, counts))
+            return NonnegativeCounts(axes, sizes, counts)
 
     def hessian(x: Array) -> Array:
         table = x.reshape(sizes)
         product = np.zeros(sizes)
-        for part, variance in zip(parts, weighed, strict=True):
+        for part, variance in zip(parts, variances, strict=True):
             part.add(product, part.queries.apply(part.seen(table)) / variance)
         return product.reshape(-1)
 
     linear = np.zeros(sizes)
-    for part, variance, measured in zip(parts, weighed, answers, strict=True):
+    for part, variance, measured in zip(parts, variances, answers, strict=True):
         part.add(linear, measured.astype(float) / variance)
-    return NonnegativeCounts(Vector(axes, sizes, least_nonnegative(hessian, linear.reshape(-1))))
+    return NonnegativeCounts(axes, sizes, least_nonnegative(hessian, linear.reshape(-1)))
 
 
 def _written_out(

@@ -18,9 +18,8 @@ from typing import final
 import numpy as np
 
 from hdmm.estimators.assemble import assemble
-from hdmm.estimators.coefficients import Coefficients, Factored, Grid, Written
-from hdmm.estimators.estimator import Noise, WholeEstimator
-from hdmm.estimators.footprint import assembled_bytes
+from hdmm.estimators.coefficients import Coefficients, Factored, Written
+from hdmm.estimators.estimator import LinearEstimator, Noise
 from hdmm.estimators.inverse import covers, inverse
 from hdmm.estimators.latest import Latest
 from hdmm.estimators.row_types import RowTypes, entry_types, row_types
@@ -32,11 +31,11 @@ from hdmm.strategy import Strategy
 from hdmm.workload import EncodedProduct
 
 _NEGLIGIBLE = 1e-13
-"""A share below this is rounding: then the totals of an attribute hold all that is asked of it."""
+"""A share below this is rounding: then the totals of an attribute answer all that is asked about it."""
 
 
 @final
-class ResidualLeastSquares(WholeEstimator[list[Array]]):
+class ResidualLeastSquares(LinearEstimator[list[Array]]):
     """Least squares over residuals: each set of attributes at most once, and one factor for each attribute.
 
     The state is the answers of every block, shaped by its factors.
@@ -47,7 +46,7 @@ class ResidualLeastSquares(WholeEstimator[list[Array]]):
         self._tables = Latest(self._read_tables)
         self._splits: dict[tuple[int, int], tuple[AxisGram, tuple[float, float]]] = {}
         self._types: dict[tuple[int, int], tuple[Matrix, RowTypes]] = {}
-        # Both by identity, which is faster; what is kept beside the value keeps its address from being used again.
+        # Both go by identity, which is faster; the object beside the value keeps its address from being used again.
         factors: dict[int, Matrix] = {}
         for block in strategy.blocks:
             for axis, factor in zip(block.axes, block.factors, strict=True):
@@ -151,30 +150,23 @@ class ResidualLeastSquares(WholeEstimator[list[Array]]):
         return entry[1]
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
-        combinations = prod(len(each) for each in types[1:])
+        combinations = prod(len(row_types) for row_types in types[1:])
         if product.condition is None:
             return combinations
-        return combinations * prod(each.width for each in types) * len(product.coefficients)
+        return combinations * prod(row_types.width for row_types in types) * len(product.coefficients)
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        measured = [subset for subset in subsets(product.axes) if subset in self._places]
-        if product.condition is None:
-            residuals = [RowTypes.of(each.labels, each.values[:, :, :1], each.counts) for each in types]
-            totals = [RowTypes.of(each.labels, each.values[:, :1, 1:], np.ones((len(each), 1))) for each in types]
-            for subset in measured:
+        terms = len(product.coefficients)
+        residuals = [RowTypes.of(t.labels, t.values[:, :, :terms], t.counts) for t in types]
+        totals = [RowTypes.of(t.labels, t.values[:, :1, terms:], np.ones((len(t), 1))) for t in types]
+        for subset in subsets(product.axes):
+            if subset in self._places:
                 pairs = zip(product.axes, totals, residuals, strict=True)
-                yield Factored(self._places[subset], tuple(pair[axis in subset] for axis, *pair in pairs), ())
-            return
-        grid, terms = Grid(len(types)), len(product.coefficients)
-        for subset in measured:
-            values, counts = grid.values, grid.counts
-            for way, (axis, each) in enumerate(zip(product.axes, types, strict=True)):
-                if axis in subset:
-                    values = values * grid.place(each.values[:, :, :terms], way)
-                    counts = counts * grid.place_counts(each.counts, way)
+                chosen = tuple(residual if axis in subset else total for axis, total, residual in pairs)
+                if product.condition is None:
+                    yield Factored(self._places[subset], chosen, ())
                 else:
-                    values = values * grid.place(each.values[:, :1, terms:], way)
-            yield Written(self._places[subset], values @ product.coefficients, counts, grid.ways)
+                    yield Written.products(self._places[subset], chosen, product.coefficients)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
         return [
@@ -183,7 +175,7 @@ class ResidualLeastSquares(WholeEstimator[list[Array]]):
         ]
 
     def answer(self, product: EncodedProduct, state: list[Array]) -> Array:
-        sizes = {axis: self.strategy.sizes[axis] for axis in product.axes}
+        sizes = self.strategy.sizes_of(product.axes)
         marginal = assemble(
             sizes,
             lambda subset: state[self._places[subset]] if subset in self._places else None,
@@ -191,12 +183,6 @@ class ResidualLeastSquares(WholeEstimator[list[Array]]):
             lambda axis: self._parts[axis].even_share,
         )
         return product.matrix(sizes).apply(marginal.reshape(-1))
-
-    def state_bytes(self) -> Sequence[int]:
-        return ()
-
-    def answer_bytes(self, product: EncodedProduct) -> int:
-        return assembled_bytes(self.strategy, product)
 
 
 @final
@@ -206,7 +192,7 @@ class _AxisResidual:
 
     factor: Matrix
     G: Array | None
-    """None for deviations from the mean, where G = (I − 11ᵀ/n)/n is known."""
+    """None for deviations from the mean, which have G = (I − 11ᵀ/n)/n."""
     even_share: Array
     """f: the share of a total that each cell gets."""
     blind: bool
@@ -214,7 +200,7 @@ class _AxisResidual:
 
     @staticmethod
     def none(n: int) -> _AxisResidual:
-        """For an attribute of which only totals are known: there is nothing to see."""
+        """For an attribute of which only totals are measured."""
         return _AxisResidual(Dense(np.zeros((1, n))), np.zeros((n, 1)), np.full(n, 1 / n), True)
 
     @staticmethod
@@ -225,7 +211,7 @@ class _AxisResidual:
             return _AxisResidual(factor, None, np.full(n, 1 / n), True)
         entries, stacked = factor.dense(), _with_total(factor)
         both = inverse(stacked).dense()
-        # Some f is not seen by B, and adds up to 1, just where the total is no combination of B's queries.
+        # Some f that adds up to 1 is not seen by B if and only if the total is no combination of B's queries.
         blind = rank(stacked.dense()) == rank(entries) + 1
         return _AxisResidual(factor, both[:, :-1], both[:, -1], blind)
 
@@ -258,18 +244,15 @@ class _AxisResidual:
 
     def row_types(self, matrix: Matrix, masks: Array) -> RowTypes:
         """Types of the rows of W G for each mask, and W f beside them."""
-        n, terms = matrix.shape[1], len(masks)
         if self.G is None:
-            types = row_types(matrix, masks)
+            n, types = matrix.shape[1], row_types(matrix, masks)
             mean = (types.values * types.counts[:, :, None]).sum(axis=1, keepdims=True) / n
             values = np.concatenate([(types.values - mean) / n, np.broadcast_to(mean, types.values.shape)], axis=2)
             return RowTypes.of(types.labels, values, types.counts)
         G = self.G
         rows = [matrix.apply(mask[:, None] * G) for mask in masks]
         means = [matrix.apply(mask * self.even_share)[:, None] for mask in masks]
-        entries = np.stack([*rows, *(np.broadcast_to(mean, rows[0].shape) for mean in means)], axis=2)
-        assert entries.shape[2] == 2 * terms
-        return entry_types(entries)
+        return entry_types(np.stack([*rows, *(np.broadcast_to(mean, rows[0].shape) for mean in means)], axis=2))
 
 
 def _with_total(factor: Matrix) -> Dense:

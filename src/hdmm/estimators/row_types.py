@@ -18,8 +18,9 @@ from hdmm.matrix import Array, Matrix
 from hdmm.workload.predicates import is_binary
 
 _DIGITS = 12
-_ENTRIES = 1 << 24
-"""Entries that are computed at a time."""
+"""Digits to which entries must agree to count as equal."""
+_MAX_ENTRIES = 1 << 24
+"""The most entries that are computed at a time."""
 
 Power = Literal[2, 4, 6]
 _MOMENTS: tuple[Power | Literal["largest"], ...] = (2, 4, 6, "largest")
@@ -33,28 +34,33 @@ Entries: TypeAlias = tuple[Array, Array]
 class RowTypes:
     """For each row its type; for each type the distinct entries of such a row and how often each occurs.
 
-    ``moments`` holds for every type the sums of the second, fourth and sixth powers of its entries, and the largest
-    size of one; it is given where there is one term, and the entries themselves are then computed only if asked for.
+    Entries are read only when they are asked for: with one term the moments often suffice.
     """
 
     labels: NDArray[np.int64]
-    read: Callable[[slice], Entries]
-    chosen: slice
+    """The type of every row."""
     count: int
+    """How many types there are."""
     width: int
-    """How many distinct entries a type has at most."""
+    """The most distinct entries that a type has."""
+    read: Callable[[int, int], Entries]
+    """The entries of the types from the first number to before the second."""
     moments: NDArray[np.float64] | None
+    """With one term, for every type the sums of the second, fourth and sixth powers of its entries, and the largest
+    size of one."""
 
     def __len__(self) -> int:
         return self.count
 
     def some(self, start: int, stop: int) -> RowTypes:
         """Only some of the types; no row is labelled any more."""
-        first = self.chosen.start
-        stop = min(stop, self.count)
-        moments = None if self.moments is None else self.moments[start:stop]
-        chosen = slice(first + start, first + stop)
-        return RowTypes(np.empty(0, np.int64), self.read, chosen, stop - start, self.width, moments)
+        count = min(stop, self.count) - start
+        moments = None if self.moments is None else self.moments[start : start + count]
+
+        def read(first: int, last: int) -> Entries:
+            return self.read(start + first, start + last)
+
+        return RowTypes(np.empty(0, np.int64), count, self.width, read, moments)
 
     def moment(self, power: Power | Literal["largest"]) -> Array:
         """The sum of the entries' sizes to a power, or the largest size, for every type; there is one term."""
@@ -63,7 +69,7 @@ class RowTypes:
 
     @cached_property
     def _entries(self) -> Entries:
-        return self.read(self.chosen)
+        return self.read(0, self.count)
 
     @property
     def values(self) -> Array:
@@ -82,14 +88,11 @@ class RowTypes:
         if values.shape[2] == 1:
             sizes = np.where(counts > 0, abs(values[:, :, 0]), 0)
             moments = np.stack([*((counts * sizes**p).sum(axis=1) for p in (2, 4, 6)), sizes.max(axis=1)], axis=1)
-        return RowTypes(
-            labels.reshape(-1),
-            lambda chosen: (values[chosen], counts[chosen]),
-            slice(0, len(values)),
-            len(values),
-            values.shape[1],
-            moments,
-        )
+
+        def read(first: int, last: int) -> Entries:
+            return values[first:last], counts[first:last]
+
+        return RowTypes(labels.reshape(-1), len(values), values.shape[1], read, moments)
 
     @staticmethod
     def single(rows: int) -> RowTypes:
@@ -111,8 +114,8 @@ def row_types(matrix: Matrix, masks: Array) -> RowTypes:
     """
     if not is_binary(matrix):
         return entry_types(matrix.dense().astype(float)[:, :, None] * masks.T)
-    kinds, which = _distinct(masks.T)
-    members = which.reshape(-1)[:, None] == np.arange(len(kinds))
+    kinds, numbers = _distinct(masks.T)
+    members = numbers.reshape(-1)[:, None] == np.arange(len(kinds))
     held, labels = _distinct(matrix.apply(members.astype(np.int64)))
     values = np.concatenate([np.zeros((1, len(masks))), kinds])
     counts = np.concatenate([matrix.shape[1] - held.sum(axis=1, keepdims=True), held], axis=1)
@@ -123,31 +126,30 @@ def product_types(matrix: Matrix, inverse: Array) -> RowTypes:
     """Types of the rows of a product W·A⁺: by their moments, computed without ever holding the whole product."""
     rows = matrix.shape[0]
     moments = np.zeros((rows, 4))
-    step = max(1, _ENTRIES // rows)
+    step = max(1, _MAX_ENTRIES // rows)
     for start in range(0, inverse.shape[1], step):
         sizes = abs(matrix.apply(inverse[:, start : start + step]))
         moments[:, :3] += np.stack([(sizes**p).sum(axis=1) for p in (2, 4, 6)], axis=1)
         moments[:, 3] = np.maximum(moments[:, 3], sizes.max(axis=1))
-    _, first, labels = np.unique(_significant(moments), axis=0, return_index=True, return_inverse=True)
+    _, first_rows, labels = np.unique(_significant(moments), axis=0, return_index=True, return_inverse=True)
 
-    def read(chosen: slice) -> Entries:
-        entries = matrix.rows(first[chosen]).astype(float) @ inverse
+    def read(start: int, stop: int) -> Entries:
+        entries = matrix.rows(first_rows[start:stop]).astype(float) @ inverse
         return entries[:, :, None], np.ones(entries.shape)
 
-    whole = slice(0, len(first))
-    return RowTypes(labels.reshape(-1), read, whole, len(first), inverse.shape[1], moments[first])
+    return RowTypes(labels.reshape(-1), len(first_rows), inverse.shape[1], read, moments[first_rows])
 
 
 def entry_types(entries: Array) -> RowTypes:
     """Types of rows whose entries are written out, with the axes row, entry and term."""
     cut = np.stack([merge_close(entries[:, :, term]) for term in range(entries.shape[2])], axis=2)
-    known, which = _distinct(cut.reshape(-1, cut.shape[2]))
-    rows, labels = np.unique(np.sort(which.reshape(cut.shape[:2]), axis=1), axis=0, return_inverse=True)
-    pairs = [np.unique(row, return_counts=True) for row in rows]
-    width = max(len(found) for found, _ in pairs)
-    values, counts = np.zeros((len(pairs), width, cut.shape[2])), np.zeros((len(pairs), width))
-    for place, (found, often) in enumerate(pairs):
-        values[place, : len(found)], counts[place, : len(found)] = known[found], often
+    distinct, numbers = _distinct(cut.reshape(-1, cut.shape[2]))
+    rows, labels = np.unique(np.sort(numbers.reshape(cut.shape[:2]), axis=1), axis=0, return_inverse=True)
+    types = [np.unique(row, return_counts=True) for row in rows]
+    width = max(len(members) for members, _ in types)
+    values, counts = np.zeros((len(types), width, cut.shape[2])), np.zeros((len(types), width))
+    for number, (members, multiplicities) in enumerate(types):
+        values[number, : len(members)], counts[number, : len(members)] = distinct[members], multiplicities
     return RowTypes.of(labels, values, counts)
 
 
@@ -155,8 +157,8 @@ def _distinct(tuples: Array) -> tuple[Array, Array]:
     """The distinct rows, and for each row which one it is."""
     if tuples.shape[1] > 1:
         return np.unique(tuples, axis=0, return_inverse=True)
-    values, which = np.unique(tuples, return_inverse=True)
-    return values[:, None], which
+    values, numbers = np.unique(tuples, return_inverse=True)
+    return values[:, None], numbers
 
 
 def _significant(values: Array) -> Array:

@@ -29,5 +29,5 @@ class Candidate:
 
     @property
     def error(self) -> float | None:
-        """What candidates are compared by."""
+        """The error by which candidates are compared."""
         return self.rmse if self.worst is None else self.worst

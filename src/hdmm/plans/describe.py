@@ -13,11 +13,10 @@ _LEGEND = """\
 rmse, stderr_max, margin95: of this plan's answers; 95% of them lie within their margin of the truth
 identity, plain: the rmse of counting every cell, and of noise on each answer as it is asked
 bound: no plan for this product alone can have a lower rmse"""
-
-
-_TARGETS = 20
+_MAX_TARGETS = 20
 """The most targets that are listed."""
-_PROVED = 0.02
+_MAX_PROVED = 0.02
+"""The largest certificate at which a plan counts as proved to be the best."""
 
 
 def describe(plan: Plan, budget: Budget) -> str:
@@ -28,17 +27,17 @@ def describe(plan: Plan, budget: Budget) -> str:
     lines = [
         f"{plan.noise.capitalize()} noise, {budget}, {plan.unit}",
         f"{plan.operator}: {queries:,} noisy measurements in {len(blocks)} block{'s' if len(blocks) > 1 else ''}",
-        *_rounded(plan),
-        *_bounded(plan),
-        *_local(plan),
-        *_others(plan),
+        *_rounding_lines(plan),
+        *_sensitivity_lines(plan),
+        *_estimator_lines(plan),
+        *_candidate_lines(plan),
         "",
         text_table(errors.column_names, [list(row.values()) for row in rows]),
         "",
         _LEGEND,
         "",
-        *_overall(plan, budget),
-        *(_worse(rows) if _totals(plan) else []),
+        *_overall_lines(plan, budget),
+        *(_worse_lines(rows) if _totals(plan) else []),
     ]
     return "\n".join(lines)
 
@@ -50,24 +49,24 @@ def _totals(plan: Plan) -> bool:
 
 def rounding_cost(plan: Plan) -> float:
     """What rounding the strategy's queries to integers added to the RMSE, as a share of it."""
-    candidates = [one for one in plan.search if one.operator == plan.operator and one.error is not None]
-    return min(candidates, key=lambda one: (one.error, one.rounding)).rounding if candidates else 0.0
+    candidates = [tried for tried in plan.search if tried.operator == plan.operator and tried.error is not None]
+    return min(candidates, key=lambda tried: (tried.error, tried.rounding)).rounding if candidates else 0.0
 
 
-def _rounded(plan: Plan) -> list[str]:
+def _rounding_lines(plan: Plan) -> list[str]:
     rounding = rounding_cost(plan)
     if not rounding:
         return []
     return [f"its queries are integers; rounding them changed the RMSE by {100 * rounding:+.2g}%, counted below"]
 
 
-def _bounded(plan: Plan) -> list[str]:
+def _sensitivity_lines(plan: Plan) -> list[str]:
     if plan.mechanism.change.exact:
         return []
     return ["the sensitivity is an upper bound, not exact; the noise covers it"]
 
 
-def _local(plan: Plan) -> list[str]:
+def _estimator_lines(plan: Plan) -> list[str]:
     estimator = plan.mechanism.estimator
     if estimator.bounded:
         return ["answers are least squares over all blocks; their errors are at most those shown, of single blocks"]
@@ -76,32 +75,36 @@ def _local(plan: Plan) -> list[str]:
     return ["each table is answered from one block alone; tables from different blocks need not add up to each other"]
 
 
-def _others(plan: Plan) -> list[str]:
+def _candidate_lines(plan: Plan) -> list[str]:
     """By how much the chosen operator won."""
     errors: dict[str, float] = {}
-    for one in plan.search:
-        if one.error is not None:
-            errors[one.operator] = min(one.error, errors.get(one.operator, one.error))
-    own = errors.pop(plan.operator, None)
-    if not errors or not own:
+    for tried in plan.search:
+        if tried.error is not None:
+            errors[tried.operator] = min(tried.error, errors.get(tried.operator, tried.error))
+    best = errors.pop(plan.operator, None)
+    if not errors or not best:
         return []
-    ratios = ", ".join(f"{name} {error / own:,.2f}" for name, error in sorted(errors.items(), key=lambda pair: pair[1]))
-    what = "RMSE" if _totals(plan) else "largest error"
-    return [f"the {what} of the other candidates, as a multiple of its own: {ratios}"]
+    others = sorted(errors.items(), key=lambda pair: pair[1])
+    ratios = ", ".join(f"{name} {error / best:,.2f}" for name, error in others)
+    measure = "RMSE" if _totals(plan) else "largest error"
+    return [f"the {measure} of the other candidates, as a multiple of its own: {ratios}"]
 
 
-def _overall(plan: Plan, budget: Budget) -> list[str]:
+def _overall_lines(plan: Plan, budget: Budget) -> list[str]:
     if plan.targets:
-        return [*_rmse(plan, budget, ""), *target_lines(plan, budget)]
+        return [*_rmse_lines(plan, budget, ""), *target_lines(plan, budget)]
     if plan.goal.aim == "max":
-        worst, bound = plan.worst(budget), plan.bound(budget)
-        weighted = "" if all(product.weight == 1 for product in plan.workload.products) else "weighted "
+        worst, weighted = plan.worst(budget), "" if _unweighted(plan) else "weighted "
         return [
-            *_rmse(plan, budget, ""),
-            f"largest {weighted}standard error, which the plan minimises: {worst:,.2f}{_known(worst, bound)}",
+            *_rmse_lines(plan, budget, ""),
+            f"largest {weighted}standard error, which the plan minimises: "
+            f"{worst:,.2f}{_bound_text(worst, plan.bound(budget))}",
         ]
-    rmse, bound = plan.rmse(budget), plan.bound(budget)
-    return _rmse(plan, budget, _known(rmse, bound))
+    return _rmse_lines(plan, budget, _bound_text(plan.rmse(budget), plan.bound(budget)))
+
+
+def _unweighted(plan: Plan) -> bool:
+    return all(product.weight == 1 for product in plan.workload.products)
 
 
 def _unweighted_rmse(plan: Plan, budget: Budget) -> float:
@@ -110,14 +113,14 @@ def _unweighted_rmse(plan: Plan, budget: Budget) -> float:
     return rmse(plan.mechanism.estimator, products, noise, weighted=False)
 
 
-def _known(found: float, bound: float | None) -> str:
-    return f", {found / bound:.2f} times the lower bound {bound:,.2f}" if bound else ", no lower bound known"
+def _bound_text(error: float, bound: float | None) -> str:
+    return f", {error / bound:.2f} times the lower bound {bound:,.2f}" if bound else ", no lower bound known"
 
 
 def target_lines(plan: Plan, budget: Budget) -> list[str]:
-    """The targets, what the margins are at a budget, and which of them drive it."""
+    """The targets, their margins at a budget, and which of them drive it."""
     rows = plan.target_margins(budget).to_pylist()
-    shown = sorted(rows, key=lambda row: -row["margin"] / row["wanted"])[:_TARGETS]
+    shown = sorted(rows, key=lambda row: -row["margin"] / row["wanted"])[:_MAX_TARGETS]
     table = [
         [row["product"], f"{row['wanted']:,.6g}@{100 * row['level']:.6g}%", row["margin"], "*" if row["drives"] else ""]
         for row in shown
@@ -125,7 +128,7 @@ def target_lines(plan: Plan, budget: Budget) -> list[str]:
     met = all(row["margin"] <= row["wanted"] for row in rows)
     more = f", and {len(rows) - len(shown)} more that are met with more room" if len(rows) > len(shown) else ""
     proof = "found by a search: another plan might need less"
-    if plan.certificate is not None and plan.certificate < _PROVED:
+    if plan.certificate is not None and plan.certificate < _MAX_PROVED:
         proof = f"proved: no plan could bear noise of a {100 * plan.certificate:.2g}% larger variance"
     return [
         "",
@@ -134,19 +137,19 @@ def target_lines(plan: Plan, budget: Budget) -> list[str]:
     ]
 
 
-def _rmse(plan: Plan, budget: Budget, known: str) -> list[str]:
-    rmse = plan.rmse(budget)
+def _rmse_lines(plan: Plan, budget: Budget, bound_text: str) -> list[str]:
+    weighted = plan.rmse(budget)
     most = "at most " if plan.mechanism.estimator.bounded else ""
     total = f"RMSE over all {plan.workload.query_count:,} answers: {most}"
-    if all(product.weight == 1 for product in plan.workload.products):
-        return [f"{total}{rmse:,.2f}{known}"]
+    if _unweighted(plan):
+        return [f"{total}{weighted:,.2f}{bound_text}"]
     return [
         f"{total}{_unweighted_rmse(plan, budget):,.2f}",
-        f"with weights{', which the plan minimises' if known else ''}: {rmse:,.2f}{known}",
+        f"with weights{', which the plan minimises' if bound_text else ''}: {weighted:,.2f}{bound_text}",
     ]
 
 
-def _worse(rows: list[dict[str, Any]]) -> list[str]:
+def _worse_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Which products would do better under a simpler plan: their weights are the way to say that they matter."""
     simpler = [min(row[name] for name in ("identity", "plain") if row[name] is not None) for row in rows]
     names = [row["product"] for row, least in zip(rows, simpler, strict=True) if row["rmse"] > 1.05 * least]

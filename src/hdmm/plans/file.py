@@ -29,17 +29,17 @@ from hdmm.strategy import Block, Strategy
 from hdmm.workload import Workload
 
 _KIND = "plan"
-_KINDS: dict[str, Callable[[int], Matrix]] = {
+_NAMED_FACTORS: dict[str, Callable[[int], Matrix]] = {
     "identity": matrix.Identity,
     "total": matrix.Total,
     "centred": matrix.Spiked.centred,
 }
-"""Factors that are known by their name and size."""
+"""Factors that files hold by their name; their size is that of the attribute."""
 _WEIGHT = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?")
 """As many digits as the exact fraction of any float has."""
 
 
-class _Asked(Model):
+class _DirectBlock(Model):
     """A product of the workload that is measured as it is, and the weight of its block."""
 
     product: str
@@ -47,14 +47,28 @@ class _Asked(Model):
 
 
 class _Direct(Model):
-    """Products of the workload as they are. Files of older versions hold no blocks: each weighs what it does there."""
+    """Products of the workload as they are. Without blocks, as older versions wrote it, products keep their weights."""
 
     family: Literal["direct"] = "direct"
-    blocks: list[_Asked] | None = None
+    blocks: list[_DirectBlock] | None = None
+
+    def strategy(self, workload: Workload) -> Strategy:
+        """The strategy for the products of a workload."""
+        encoded = workload.encoded
+        if self.blocks is None:
+            return baselines.Plain().propose(encoded, 1).strategy
+        if not self.blocks:
+            raise ValueError("it has no blocks")
+        blocks = []
+        for data in self.blocks:
+            product = encoded.products[workload.place(data.product)]
+            factors = tuple(product.factors.values())
+            blocks.append(Block(product.axes, factors, _weight(data.weight), product.condition))
+        return Strategy(encoded.sizes, tuple(blocks), "direct")
 
 
 class _Block(Model):
-    """A block by its attributes, the names of its factors (of a kind, or a key of the factors), and its weight."""
+    """A block by its attributes, its factors (a name, or a key of the strategy's factors), and its weight."""
 
     attributes: list[str]
     factors: list[str]
@@ -67,6 +81,25 @@ class _Blocks(Model):
     family: Literal["explicit", "kron", "marginal", "residual", "union"]
     factors: dict[str, str]
     blocks: list[_Block]
+
+    def strategy(self, workload: Workload) -> Strategy:
+        """The strategy over the attributes of a workload."""
+        schema = workload.schema
+        factors = {key: _factor(text) for key, text in self.factors.items()}
+        blocks = []
+        for data in self.blocks:
+            axes = tuple(schema.axis(name) for name in data.attributes)
+            sizes = [schema.sizes[axis] for axis in axes]
+            chosen = []
+            for size, key in zip([prod(sizes)] if self.family == "explicit" else sizes, data.factors, strict=True):
+                factor = _NAMED_FACTORS[key](size) if key in _NAMED_FACTORS else factors.get(key)
+                if factor is None or factor.shape[1] != size:
+                    raise ValueError("a factor is not a matrix over its attribute")
+                chosen.append(factor)
+            blocks.append(Block(axes, tuple(chosen), _weight(data.weight)))
+        if not blocks or (self.family == "marginal" and len({block.axes for block in blocks}) != len(blocks)):
+            raise ValueError("its blocks are not distinct")
+        return Strategy(schema.sizes, tuple(blocks), self.family)
 
 
 StrategyData = Annotated[_Direct | _Blocks, Field(discriminator="family")]
@@ -121,12 +154,12 @@ def load(path: Path) -> Plan:
 
 
 def parse(content: Any, name: str) -> Plan:
-    """A plan from a file's checked JSON: everything is rebuilt, and what does not hold is refused."""
+    """A plan from a file's checked JSON: everything is rebuilt, and false claims are refused."""
     try:
         file = _File.model_validate(content)
     except ValidationError as error:
-        where = ".".join(str(step) for step in error.errors()[0]["loc"])
-        raise ArtefactError(f"{name}: is not a plan of this version: {where} is not as expected") from None
+        field = ".".join(str(step) for step in error.errors()[0]["loc"])
+        raise ArtefactError(f"{name}: is not a plan of this version: {field} is not as expected") from None
     try:
         spec = Spec.read(file.spec)
         encoded = spec.workload.encoded
@@ -146,7 +179,7 @@ def parse(content: Any, name: str) -> Plan:
         raise ArtefactError(f"{name}: is nested too deeply") from None
     if not supported:
         raise ArtefactError(f"{name}: its strategy cannot answer its workload; plan again")
-    if not _same(change, file.sensitivity):
+    if not _agrees(change, file.sensitivity):
         raise ArtefactError(f"{name}: it states a sensitivity that its strategy does not have; plan again")
     search = tuple(Candidate(**candidate.model_dump()) for candidate in file.candidates)
     goal = Goal(spec.objective, spec.targets, budget)
@@ -159,12 +192,12 @@ def budget_data(budget: Budget) -> dict[str, str]:
 
 
 def read_budget(data: Mapping[str, str]) -> Budget:
-    """A budget from its data; what is none is a ValueError, a TypeError or an InputError."""
+    """A budget from its data; anything else is a ValueError, a TypeError or an InputError."""
     return Budget(**{name: fraction(value) for name, value in data.items()})
 
 
-def _same(norm: Number, stated: str) -> bool:
-    """Whether a sensitivity is the stated one: exactly for integers and fractions, else to rounding."""
+def _agrees(norm: Number, stated: str) -> bool:
+    """Whether a file states the right sensitivity: exactly for integers and fractions, else to rounding."""
     if isinstance(norm, float):
         try:
             return isclose(norm, real(stated), rel_tol=1e-9)
@@ -184,9 +217,9 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
     for block in strategy.blocks:
         for factor in block.factors:
             if id(factor) not in keys:
-                kind = next((name for name, of in _KINDS.items() if factor == of(factor.shape[1])), None)
-                keys[id(factor)] = kind or f"factor {len(factors) + 1}"
-                if kind is None:
+                name = next((name for name, of in _NAMED_FACTORS.items() if factor == of(factor.shape[1])), None)
+                keys[id(factor)] = name or f"factor {len(factors) + 1}"
+                if name is None:
                     factors[keys[id(factor)]] = base64.b64encode(encode_array(factor.dense())).decode()
         blocks.append(
             _Block(
@@ -202,7 +235,7 @@ def _direct_data(strategy: Strategy, workload: Workload) -> _Direct:
     """The blocks by the products that they measure: their weights need not be those of the products."""
     products = {(p.axes, tuple(p.factors.values()), p.condition): p.name for p in workload.encoded.products}
     blocks = [
-        _Asked(product=products[block.axes, block.factors, block.condition], weight=str(block.weight))
+        _DirectBlock(product=products[block.axes, block.factors, block.condition], weight=str(block.weight))
         for block in strategy.blocks
     ]
     return _Direct(blocks=blocks)
@@ -210,49 +243,16 @@ def _direct_data(strategy: Strategy, workload: Workload) -> _Direct:
 
 def read_strategy(data: _Direct | _Blocks, workload: Workload) -> Strategy:
     """A strategy from its data; what is no strategy for the workload's attributes is a ValueError or an InputError."""
-    schema = workload.schema
-    if isinstance(data, _Direct):
-        return _checked(_read_direct(data, workload))
-    factors = {key: _factor(text) for key, text in data.factors.items()}
-    blocks = []
-    for given in data.blocks:
-        axes = tuple(schema.axis(name) for name in given.attributes)
-        chosen = []
-        sizes = [schema.sizes[axis] for axis in axes]
-        for size, key in zip([prod(sizes)] if data.family == "explicit" else sizes, given.factors, strict=True):
-            factor = _KINDS[key](size) if key in _KINDS else factors.get(key)
-            if factor is None or factor.shape[1] != size:
-                raise ValueError("a factor is not a matrix over its attribute")
-            chosen.append(factor)
-        blocks.append(Block(axes, tuple(chosen), _weight(given.weight)))
-    if not blocks or (data.family == "marginal" and len({block.axes for block in blocks}) != len(blocks)):
-        raise ValueError("its blocks are not distinct")
-    return _checked(Strategy(schema.sizes, tuple(blocks), data.family))
-
-
-def _read_direct(data: _Direct, workload: Workload) -> Strategy:
-    encoded = workload.encoded
-    if data.blocks is None:
-        return baselines.Plain().propose(encoded, 1).strategy
-    if not data.blocks:
-        raise ValueError("it has no blocks")
-    blocks = []
-    for given in data.blocks:
-        asked = encoded.products[workload.place(given.product)]
-        blocks.append(Block(asked.axes, tuple(asked.factors.values()), _weight(given.weight), asked.condition))
-    return Strategy(encoded.sizes, tuple(blocks), "direct")
+    strategy = data.strategy(workload)
+    if not all(block.integral for block in strategy.blocks):
+        raise ValueError("its queries are not integers")
+    return strategy
 
 
 def _weight(text: str) -> Fraction:
     if not _WEIGHT.fullmatch(text):
         raise ValueError(f"a weight is not a fraction: {shown(text)}")
     return fraction(text)
-
-
-def _checked(strategy: Strategy) -> Strategy:
-    if not all(block.integral for block in strategy.blocks):
-        raise ValueError("its queries are not integers")
-    return strategy
 
 
 def _factor(text: str) -> Matrix:

@@ -1,7 +1,7 @@
 """How much memory a release needs, from public shapes alone, before anything large is allocated.
 
-What is estimated follows the code: counting, then measuring block by block, in place of the counts where it can be, and
-then reconstructing beside the noisy answers. A single work array that would take more than half of the memory is in a
+The estimate follows the code: counting, then measuring block by block, in place of the counts if possible, and then
+reconstructing beside the noisy answers. A single work array that would take more than half of the memory is in a
 temporary file instead (:mod:`hdmm.memory.workspace`).
 """
 
@@ -28,23 +28,23 @@ from hdmm.strategy import Block
 from hdmm.text import bytes_text, count_text
 from hdmm.workload import Encoded, EncodedProduct
 
-_COUNTED = 2
-"""Counts, and as much again while the answers of one table are put together."""
-_SLABS = 8
+_COUNT_ARRAYS = 2
+"""Arrays of a table's size: its counts, and as much again while its answers are put together."""
+_SLAB_ARRAYS = 8
 """Arrays of a slab's size while its exact answers are put together."""
-_PIECES = 16
+_PIECE_ARRAYS = 16
 """Arrays of a piece's size in every thread."""
 _LARGEST_COUNT = 1 << 30
-"""Records in one cell; where one had more, slabs could be larger than is expected here."""
-_PROGRAM = 1 << 27
-"""What the program itself takes."""
-_VECTORS = 24
+"""Records in one cell; with more, slabs could be larger than is expected here."""
+_PROGRAM_BYTES = 1 << 27
+"""Bytes that the program itself takes."""
+_MAX_BLOCK_ARRAYS = 24
 """More arrays of a block's size than there ever are, apart from answers."""
-_PER_ANSWER = 8 * 8
-"""Answer, standard error, both ends of the interval, labels and their copy in a table."""
-_PER_PREDICATE = 384
-"""Bytes for each predicate on one attribute: its label, as text too, and what sorts predicates by their errors."""
-_PER_CELL = 16 * 8
+_ANSWER_BYTES = 8 * 8
+"""Bytes for each answer: itself, standard error, both ends of the interval, labels and their copy in a table."""
+_PREDICATE_BYTES = 384
+"""Bytes for each predicate on one attribute: its label, as text too, and the arrays that group predicates by error."""
+_CELL_BYTES = 16 * 8
 """Bytes for each cell of one attribute: vectors of its size while a plan is made and explained."""
 REMEDY = "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory (--memory)"
 
@@ -104,17 +104,17 @@ def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], l
             f"{named}: its condition is about {count_text(cells)} cells of the attributes of the product; the limit is "
             f"{count_text(DENSE_LIMIT)}: ask for products of fewer attributes, or for its parts one by one"
         )
-    answers, counted = product.queries * _PER_ANSWER, cells * NUMBER * _COUNTED
+    answers, counted = product.queries * _ANSWER_BYTES, cells * NUMBER * _COUNT_ARRAYS
     needs = [
-        (answers, f"has {count_text(product.queries)} answers", f"{count_text(limit // _PER_ANSWER)} answers"),
-        (counted, f"is about {count_text(cells)} cells", f"{count_text(limit // (NUMBER * _COUNTED))} cells"),
+        (answers, f"has {count_text(product.queries)} answers", f"{count_text(limit // _ANSWER_BYTES)} answers"),
+        (counted, f"is about {count_text(cells)} cells", f"{count_text(limit // (NUMBER * _COUNT_ARRAYS))} cells"),
     ]
     for rows, columns in shapes:
-        need = rows * _PER_PREDICATE + columns * _PER_CELL
+        need = rows * _PREDICATE_BYTES + columns * _CELL_BYTES
         asked = f"asks {count_text(rows)} predicates of an attribute of {count_text(columns)} values"
         some = "predicates" if rows >= columns else "values"
         needs.append((need, asked, f"{count_text(max(rows, columns) * limit // need)} {some}"))
-    need, asked, fits = max(needs)  # the one that leaves least room, so that what is said to fit does
+    need, asked, fits = max(needs)  # the largest need, so that what the message says would fit does fit
     if need > limit:
         raise TooLargeError(
             f"{named} {asked} ({bytes_text(need)}); the limit is {bytes_text(limit)}, about {fits}: {REMEDY}"
@@ -145,36 +145,36 @@ def needed(estimator: LinearEstimator[Any], workload: Encoded, limit: int) -> Ne
 
 
 def _fixed() -> int:
-    """What is needed however small the tables are."""
-    return _PIECES * PIECE * NUMBER * min(os.cpu_count() or 1, MOST) + _PROGRAM
+    """Bytes that are needed however small the tables are."""
+    return _PIECE_ARRAYS * PIECE * NUMBER * min(os.cpu_count() or 1, MOST) + _PROGRAM_BYTES
 
 
 def _surely_fits(blocks: Sequence[Block], workload: Encoded, limit: int) -> bool:
-    """A quick answer for strategies of very many blocks: all there ever is of a block is far less than this."""
+    """Whether a generous estimate fits: quick for strategies of very many blocks."""
     cells = sum(prod(1 + max(factor.shape) for factor in block.factors) for block in blocks)
     growth = max(
-        prod(max(1, -(-rows // columns)) for rows, columns in (one.shape for one in product.factors.values()))
+        prod(max(1, -(-rows // columns)) for rows, columns in (factor.shape for factor in product.factors.values()))
         for product in workload.products
     )
-    return cells * NUMBER * _VECTORS * growth + _fixed() <= limit
+    return cells * NUMBER * _MAX_BLOCK_ARRAYS * growth + _fixed() <= limit
 
 
 def _measuring(blocks: Sequence[Block], limit: int) -> Need:
-    """Counts give way to noisy answers, block by block."""
+    """The need while counts are replaced by noisy answers, block by block."""
     tables = {block.axes: NUMBER * block.cells for block in blocks}
     last = {block.axes: index for index, block in enumerate(blocks)}
     memory, disk = sum(tables.values()), 0
-    most, most_disk = _COUNTED * memory, 0
+    most, most_disk = _COUNT_ARRAYS * memory, 0
     for index, block in enumerate(blocks):
         size = NUMBER * max(work_size(steps(block.factors)), block.queries)
         slab = 0 if block.condition is not None else slab_size(block.factors, _LARGEST_COUNT)
         spare = last[block.axes] == index
         in_place = spare and size <= tables[block.axes] and block.condition is None
-        own, own_disk = (0, 0) if in_place else _placed([size], limit)
-        extra = _SLABS * NUMBER * slab if slab > PIECE else 0
+        answers, answers_disk = (0, 0) if in_place else _placed([size], limit)
+        extra = _SLAB_ARRAYS * NUMBER * slab if slab > PIECE else 0
         if block.condition is not None:
             extra += 2 * tables[block.axes]
-        memory, disk = memory + own, disk + own_disk
+        memory, disk = memory + answers, disk + answers_disk
         most, most_disk = max(most, memory + extra), max(most_disk, disk)
         if spare and not in_place:
             memory -= tables[block.axes]

@@ -1,8 +1,8 @@
 """The reverse question: how much budget do these accuracies need?
 
-Margins shrink with the budget, in steps where noise is on few integers, so the least budget is found by bisection among
-the decimals of four digits. Margins grow only where Gaussian noise on a block becomes so small that its steps are
-accounted for, and then by little: the stretches between such places are looked at one by one.
+Margins shrink with the budget, in steps if noise is on few integers, so the least budget is found by bisection among
+the decimals of four digits. Margins grow only when Gaussian noise on a block becomes so small that its steps are
+accounted for, and then by little: the stretches between such places are searched one by one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 _DIGITS = Context(prec=4)
 _DECADE = 9000
-"""How many decimals of four digits there are from one power of ten to before the next."""
+"""How many decimals of four digits there are from one power of ten to just before the next."""
 _GUESSES = 4
-_FAR = 1e6
-"""Where a margin is off by more than this factor, a guess goes only so far."""
-_BACK = 1.25
-"""Where noise is larger by this factor margins are larger, whatever steps add to them."""
-_DRIVES = 0.99
-"""A margin of at least this share of its target, beside the worst, drives the budget."""
+"""Guesses of the budget, each from the margins at the one before."""
+_MAX_GUESS_RATIO = 1e6
+"""The largest factor by which a guess changes the budget."""
+_MAX_STEP_EFFECT = 1.25
+"""If noise is larger by this factor margins are larger, whatever steps add to them."""
+_LEAST_DRIVING = 0.99
+"""A target drives the budget if its margin uses at least this share of what the worst one uses of its target."""
 
 Margins = list[tuple[str, str, float, float, float]]
 """The name of a target, the product, the target's margin and level, and the predicted margin."""
@@ -55,7 +56,7 @@ def least_budget(plan: Plan, delta: str | None) -> Budget:
     def worst(place: int) -> float:
         try:
             return _worst(margins(plan, budget(place)))
-        except BudgetError:  # so small that its noise could not be drawn
+        except BudgetError:  # too small: its noise could not be drawn
             return inf
 
     def met(place: int) -> bool:
@@ -63,7 +64,7 @@ def least_budget(plan: Plan, delta: str | None) -> Budget:
 
     start = 0
     for _ in range(_GUESSES):  # margins are about inversely proportional to ε, and to √ρ
-        ratio = Decimal(min(max(worst(start), 1 / _FAR), _FAR))
+        ratio = Decimal(min(max(worst(start), 1 / _MAX_GUESS_RATIO), _MAX_GUESS_RATIO))
         start = min(max(_place(_amount(start) * (ratio**2 if rho else ratio)), least), most)
     step = 1
     high = low = start
@@ -86,14 +87,14 @@ def least_budget(plan: Plan, delta: str | None) -> Budget:
 def margins(plan: Plan, budget: Budget) -> Margins:
     """The predicted margin of the worst answer to every product with a target."""
     noise = plan.mechanism.calibrate(budget)
-    found = []
+    rows = []
     products = zip(plan.workload.encoded.products, by_product(plan.workload, plan.targets), strict=True)
     for product, targets in products:
         for name, target in targets:
             level = float(target.level)
             margin = float(accuracy(plan.mechanism.estimator, product, noise, level).margin.max())
-            found.append((name, product.name, float(target.margin), level, margin))
-    return found
+            rows.append((name, product.name, float(target.margin), level, margin))
+    return rows
 
 
 def target_margins(plan: Plan, budget: Budget) -> pa.Table:
@@ -110,7 +111,7 @@ def target_margins(plan: Plan, budget: Budget) -> pa.Table:
                 "wanted": wanted,
                 "level": level,
                 "margin": margin,
-                "drives": margin / wanted >= _DRIVES * worst,
+                "drives": margin / wanted >= _LEAST_DRIVING * worst,
             }
             for name, product, wanted, level, margin in rows
         ]
@@ -128,7 +129,7 @@ def _jumps(noise: Callable[[int], Calibration], least: int, high: int) -> list[i
     if after.kind == "laplace" or min(after.scales) >= FINE:
         return []
     low, step = high, 1
-    while low > least and noise(low).scales[0] < _BACK * after.scales[0]:
+    while low > least and noise(low).scales[0] < _MAX_STEP_EFFECT * after.scales[0]:
         low, step = max(low - step, least), 2 * step
     pairs = enumerate(zip(noise(low).scales, after.scales, strict=True))
     crossing = {scales: block for block, scales in pairs if scales[0] >= FINE > scales[1]}

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from hdmm.errors import InputError
 from hdmm.estimators.estimator import LinearEstimator
 from hdmm.estimators.least_squares import least_squares, local_least_squares
 from hdmm.matrix import Norm
-from hdmm.privacy.budget import Budget
+from hdmm.privacy.budget import Budget, check_budget
 from hdmm.privacy.calibrate import NORM, Calibration, NoiseKind, calibrate
 from hdmm.privacy.unit import Unit
 from hdmm.strategy import Block, Change, Strategy
@@ -42,18 +41,17 @@ class Mechanism:
 
     @cached_property
     def local(self) -> LinearEstimator[Any]:
-        """Least squares as the strategy's family does it: of a union, for each product from one block."""
+        """Least squares as the strategy's family does it; for a union, each product from one block."""
         return local_least_squares(self.strategy)
 
     @cached_property
     def change(self) -> Change:
-        """By how much one person, as the unit says, can change the measurements: computed from the strategy alone."""
+        """By how much one privacy unit can change the measurements: computed from the strategy alone."""
         return self.unit.change(self.blocks, self.norm)
 
     def calibrate(self, budget: Budget) -> Calibration:
         """The noise that the budget asks for on each block."""
-        if not isinstance(budget, Budget):
-            raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
+        check_budget(budget)
         if budget not in self._calibrations:
             self._calibrations[budget] = calibrate(self.blocks, self.noise, budget, self.change)
         return self._calibrations[budget]

@@ -8,14 +8,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
-from hdmm.errors import BudgetError
+from hdmm.errors import BudgetError, InputError
 from hdmm.numbers import NumberError, fraction, shown
 
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
 LIMITS = {name: (Fraction(1, 10**100), most) for name, most in (("epsilon", 500), ("delta", 1), ("rho", 100_000))}
 """The least and the largest amount of each kind."""
-_USUAL = {"epsilon": "0.5", "delta": "1e-6", "rho": "0.5"}
+_EXAMPLES = {"epsilon": "0.5", "delta": "1e-6", "rho": "0.5"}
+"""Amounts that messages suggest."""
 
 
 @final
@@ -59,6 +60,12 @@ class Budget:
             raise BudgetError('delta: Gaussian noise needs it beside epsilon; write for example delta="1e-6"')
 
 
+def check_budget(budget: object) -> None:
+    """Refuse what is not a budget."""
+    if not isinstance(budget, Budget):
+        raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
+
+
 def decimal_text(value: Fraction) -> str:
     """A decimal fraction as text that reads back exactly; any other fraction as a fraction."""
     power, rest = 0, value.denominator
@@ -82,21 +89,22 @@ def decimal_text(value: Fraction) -> str:
     return mantissa[0] + (f".{mantissa[1:]}" if mantissa[1:] else "") + f"e{exponent:+d}"
 
 
-def _positive(name: str, given: str | int | Decimal | Fraction | None) -> Fraction | None:
-    if given is None:
+def _positive(name: str, amount: str | int | Decimal | Fraction | None) -> Fraction | None:
+    """The exact amount, checked; None without one."""
+    if amount is None:
         return None
-    if isinstance(given, float):
-        raise BudgetError(f'{name}={given!r}: a float is not an exact decimal; write {name}="{given!r}"')
+    if isinstance(amount, float):
+        raise BudgetError(f'{name}={amount!r}: a float is not an exact decimal; write {name}="{amount!r}"')
     try:
-        if isinstance(given, (int, Fraction)) and not isinstance(given, bool):
-            exact = fraction(given)
-        elif not isinstance(given, bool) and _DECIMAL.fullmatch(str(given).strip()):
-            exact = fraction(str(given))
+        if isinstance(amount, (int, Fraction)) and not isinstance(amount, bool):
+            exact = fraction(amount)
+        elif not isinstance(amount, bool) and _DECIMAL.fullmatch(str(amount).strip()):
+            exact = fraction(str(amount))
         else:
-            raise BudgetError(f'{name}={shown(given)}: expected a positive decimal; write for example {name}="0.5"')
+            raise BudgetError(f'{name}={shown(amount)}: expected a positive decimal; write for example {name}="0.5"')
     except NumberError as error:
-        raise BudgetError(f'{name}={shown(given)}: {error}; write for example {name}="{_USUAL[name]}"') from None
-    text = shown(str(given))
+        raise BudgetError(f'{name}={shown(amount)}: {error}; write for example {name}="{_EXAMPLES[name]}"') from None
+    text = shown(str(amount))
     if exact <= 0:
         raise BudgetError(f'{name}={text}: expected a positive decimal; write for example {name}="0.5"')
     least, most = LIMITS[name]
@@ -104,5 +112,5 @@ def _positive(name: str, given: str | int | Decimal | Fraction | None) -> Fracti
         raise BudgetError(f'delta={text}: expected a decimal between 0 and 1; write for example delta="1e-6"')
     if not least <= exact <= most:
         reason = f"above {most} nothing is protected" if exact > most else "nothing can be measured so privately"
-        raise BudgetError(f'{name}={text}: {reason}; write for example {name}="{_USUAL[name]}"')
+        raise BudgetError(f'{name}={text}: {reason}; write for example {name}="{_EXAMPLES[name]}"')
     return exact

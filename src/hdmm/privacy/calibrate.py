@@ -38,7 +38,7 @@ def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget, change: 
 
     A person changes the answers of all blocks by at most Δ in weighted norm (``Unit.change``), so a block of weight θ
     gets noise of scale Δ/(θ·ε), or standard deviation Δ·σ/θ: one joint mechanism. All of them are fractions, rounded up
-    where they must be.
+    if they must be rounded.
     """
     budget.check(kind)
     if kind == "laplace":
@@ -47,26 +47,24 @@ def calibrate(blocks: Sequence[Block], kind: NoiseKind, budget: Budget, change: 
         scales = tuple(round_up(delta / (block.weight * budget.epsilon)) for block in blocks)
         return Calibration(kind, scales, tuple(laplace_variance(scale) for scale in scales))
     sigma = certified_sigma(budget) * root_above(Fraction(change.power))
-    known: dict[tuple[int, int], tuple[Fraction, float]] = {}  # a pair of integers is found faster than a fraction
-    found = []
-    for block in blocks:
-        key = block.weight.as_integer_ratio()
-        if key not in known:
+    noises: dict[tuple[int, int], tuple[Fraction, float]] = {}  # a pair of integers is looked up faster than a fraction
+    keys = [block.weight.as_integer_ratio() for block in blocks]
+    for key, block in zip(keys, blocks, strict=True):
+        if key not in noises:
             scale = round_up(sigma / block.weight)
-            known[key] = (scale, rounded_variance(float(scale)))
-        found.append(known[key])
-    scales, variances = zip(*found, strict=True)
+            noises[key] = (scale, rounded_variance(float(scale)))
+    scales, variances = zip(*(noises[key] for key in keys), strict=True)
     return Calibration(kind, scales, variances)
 
 
 def unit_variance(kind: NoiseKind, budget: Budget, rows: int = 1) -> float:
-    """What a lower bound at unit noise is to be multiplied by, for any integer queries, where so many rows change.
+    """The factor from a lower bound at unit noise to one at a budget, for any integer queries, if ``rows`` rows change.
 
     Queries of integers change by at least 1 for each row, so that no block has noise of a scale s below that of one
     count, s₀. With f(s) the variance of that noise, the error is at least the least f(s)/s² for s ≥ s₀, times that of
     continuous noise. Discrete Laplace noise has f(s)/s² = ½/(s·sinh(1/2s))², which grows with s: it is least at s₀.
     Rounded Gaussian noise has f(s) = Σ (2j + 1)·erfc((2j + 1)/(√8·s)), j ≥ 0, and f(s)/s² grows up to s = 0.4, as each
-    erfc(z)/s² does where z ≥ 0.85. From there on f(s) = s² + 1/12 + Σ (−1)ʲ·exp(−2π²j²s²)·(4s² + 1/π²j²), j ≥ 1, which
+    erfc(z)/s² does for z ≥ 0.85. From there on f(s) = s² + 1/12 + Σ (−1)ʲ·exp(−2π²j²s²)·(4s² + 1/π²j²), j ≥ 1, which
     is above s² by 0.05 at least. So f(s)/s² is nowhere below what it is at s₀, or not below 1 if it is above 1 there.
     """
     if kind == "laplace":

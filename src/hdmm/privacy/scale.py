@@ -28,6 +28,6 @@ def round_up(scale: Fraction) -> Fraction:
 
 
 def laplace_variance(scale: Fraction | float) -> float:
-    """Return the variance of the discrete Laplace law with this scale, 2p/(1-p)² where p = exp(-1/scale)."""
+    """Return the variance of the discrete Laplace law with this scale, 2p/(1-p)² with p = exp(-1/scale)."""
     decay = float(min(1 / scale, 1000))  # beyond, the variance is zero in floats
     return 2 * math.exp(-decay) / math.expm1(-decay) ** 2

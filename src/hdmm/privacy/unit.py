@@ -11,14 +11,15 @@ from hdmm.matrix import Norm
 from hdmm.numbers import shown
 from hdmm.schema import Schema
 from hdmm.strategy.block import Block
-from hdmm.strategy.replacement import replaced
-from hdmm.strategy.sensitivity import Change, added
+from hdmm.strategy.replacement import change_by_replacing
+from hdmm.strategy.sensitivity import Change, change_by_adding
 
 Neighbours = Literal["add-remove", "replace-one"]
 
 _MAX_ROWS = 10**6
+"""The most rows of a unit."""
 _MAX_NAME = 200
-"""Characters of the name of a column."""
+"""The most characters of the name of a column."""
 
 
 @final
@@ -59,14 +60,14 @@ class Unit:
 
         All rows of a unit may be in the same cell, so that the change is ``rows`` times that of one row.
         """
-        power, exact = (added if self.neighbours == "add-remove" else replaced)(blocks, p)
-        return Change(self.rows**p * power, exact)
+        change = (change_by_adding if self.neighbours == "add-remove" else change_by_replacing)(blocks, p)
+        return Change(self.rows**p * change.power, change.exact)
 
     def excess(self, blocks: Sequence[Block], p: Norm) -> float:
         """Ratio of the unit's squared sensitivity to that of adding or removing as many rows."""
         if self.neighbours == "add-remove":
             return 1.0
-        ratio = self.change(blocks, p).power / (self.rows**p * added(blocks, p).power)
+        ratio = self.change(blocks, p).power / (self.rows**p * change_by_adding(blocks, p).power)
         return float(ratio) ** (2 // p)
 
 

@@ -21,7 +21,7 @@ from hdmm.measure import check_measurable, measure
 from hdmm.memory import memory_allowed
 from hdmm.plans import Plan
 from hdmm.plans.footprint import check_disk, check_memory
-from hdmm.privacy.budget import Budget
+from hdmm.privacy.budget import Budget, check_budget
 from hdmm.privacy.ledger import Entry, Ledger
 from hdmm.progress import OnProgress
 from hdmm.releases.release import Release
@@ -102,8 +102,7 @@ def _check_arguments(
 ) -> None:
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {type(plan).__name__} is not a plan; make one with hdmm.select(workload)")
-    if not isinstance(budget, Budget):
-        raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
+    check_budget(budget)
     if ledger is not None and not isinstance(ledger, (str, Path, Ledger)):
         raise InputError(f"ledger={ledger!r}: expected the path of a ledger, or None to spend without one")
     if ledger is None and id is not None:

@@ -104,8 +104,8 @@ def _from_graph(model: FittedModel, rows: int, random: np.random.Generator) -> d
 
 def _from_counts(model: NonnegativeCounts, rows: int, random: np.random.Generator) -> dict[int, Array]:
     """Systematic sampling: each cell has its share of the records, rounded up or down; then they are shuffled."""
-    counts = model.vector.counts if model.total > 0 else np.ones_like(model.vector.counts)
+    counts = model.counts if model.total > 0 else np.ones_like(model.counts)
     ends = np.cumsum(counts) * (rows / counts.sum())
     cells = np.searchsorted(ends[:-1], np.arange(rows) + random.uniform(), side="right")
-    places = np.unravel_index(random.permutation(cells), model.vector.sizes)
-    return dict(zip(model.vector.axes, places, strict=True))
+    places = np.unravel_index(random.permutation(cells), model.sizes)
+    return dict(zip(model.axes, places, strict=True))

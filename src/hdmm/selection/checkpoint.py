@@ -1,6 +1,6 @@
-"""Checkpoints: what the tasks of a search have found so far, in a file that is there whole or not at all.
+"""Checkpoints: what the tasks of a search have found so far, in a file that is complete or absent.
 
-After a crash the same search reads it and does only what is left. It is bound to its search by a key: another workload,
+After a crash the same search reads it and does only the rest. It is bound to its search by a key: another workload,
 seed or version starts anew. It holds the best strategy and the numbers of the others, never anything about data.
 """
 
@@ -27,7 +27,6 @@ from hdmm.workload import Workload
 _KIND = "checkpoint"
 _VERSION = 3
 """Increment when the same search would find something else."""
-
 
 _Best = tuple[str, Strategy]
 """The name of the best task, and the strategy that it found."""
@@ -72,12 +71,12 @@ class Checkpoint:
 
     def __init__(self, path: Path, key: str, workload: Workload, done: Sequence[_Done], best: _Best | None) -> None:
         self._path, self._key, self._workload = path, key, workload
-        self._done = {one.name: one for one in done}
+        self._done = {record.name: record for record in done}
         self._best = best
 
     @staticmethod
     def open(path: Path, key: str, workload: Workload) -> Checkpoint:
-        """Read what there is of this search; a file of another search, or a damaged one, is begun anew."""
+        """Read what is saved of this search; a file of another search, or a damaged one, is started afresh."""
         done, best = _read(path, key, workload) if path.exists() else ([], None)
         return Checkpoint(path, key, workload, done, best)
 
@@ -99,19 +98,15 @@ class Checkpoint:
         )
 
     def add(self, outcome: Outcome, best: Outcome | None) -> None:
-        """Write down what one more task has found, and the best strategy so far."""
-        self._done[outcome.name] = _data(outcome)
-        strategy = None if best is None or best.strategy is None else strategy_data(best.strategy, self._workload)
-        content = _File(
-            key=self._key,
-            done=list(self._done.values()),
-            best=None if best is None else best.name,
-            strategy=strategy,
-        )
+        """Save what one more task has found, and the best strategy so far."""
+        self._done[outcome.name] = _record(outcome)
+        name, strategy = (None, None) if best is None else (best.name, best.strategy)
+        data = None if strategy is None else strategy_data(strategy, self._workload)
+        content = _File(key=self._key, done=list(self._done.values()), best=name, strategy=data)
         write(self._path, encode(_KIND, content.model_dump()), overwrite=True)
 
 
-def _data(outcome: Outcome) -> _Done:
+def _record(outcome: Outcome) -> _Done:
     return _Done(
         name=outcome.name,
         score=outcome.score,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from math import ceil, exp, floor, log, prod, sqrt
+from math import ceil, exp, floor, inf, log, prod, sqrt
 from typing import Any, final
 
 from hdmm.errors import TooLargeError
@@ -24,8 +24,10 @@ from hdmm.strategy.block import REACH, largest_reach
 from hdmm.strategy.integers import round_columns, round_lengths
 from hdmm.workload import Encoded
 
-_LEAST_BITS, _MOST_BITS = 8, LARGEST.bit_length() - 1
-"""Precisions to try; with more, entries of nearly 1 would exceed the largest of an integer matrix."""
+_LEAST_BITS = 8
+"""The coarsest precision that is tried for all factors."""
+_MOST_BITS = LARGEST.bit_length() - 1
+"""The finest precision: with more bits, entries of nearly 1 would exceed the largest of an integer matrix."""
 _COARSEST_BITS = 3
 """The coarsest precision of a single factor, if the answers would be too large otherwise."""
 _FINER_BITS = 2
@@ -35,9 +37,9 @@ _MAX_GROWTH = 2e-4
 _GROWTH_PER_CELL: dict[Norm, float] = {1: 0.1, 2: 0.4}
 """Rounding factors of n cells to k bits costs about this times n·4^−k if prefixes or ranges are asked for."""
 _LEAST_GROWTH = 1e-12
-"""A smaller growth is rounding, and says nothing about precisions."""
+"""A smaller growth is a rounding error, and says nothing about precisions."""
 _LEAST_SHARE = 1e-6
-"""What all the lightest blocks together take of the budget at least, beside the heaviest one."""
+"""The least share of the budget that the lightest blocks take together, relative to the heaviest one."""
 _MAX_WRITTEN = 1 << 20
 """The most entries of a factor that is written out without need."""
 
@@ -62,7 +64,7 @@ class Quantised:
 
 
 def quantise(strategy: Strategy, workload: Encoded, norm: Norm) -> Quantised | str:
-    """The strategy with integer queries under noise of that norm, itself if they are integers already; or why not.
+    """The strategy with integer queries, itself if they are integers already; or the reason why there is none.
 
     Queries that are published as they are asked cannot be rounded.
     """
@@ -74,16 +76,16 @@ def quantise(strategy: Strategy, workload: Encoded, norm: Norm) -> Quantised | s
         return Quantised(local_least_squares(_as_in_files(strategy)), 0.0)
     if strategy.family == "direct":
         return "the questions are not integer queries, and only those can be measured as they are asked"
-    precise = _Quantiser(strategy, workload, norm).least_precise()
-    if precise is None:
+    quantised = _Quantiser(strategy, workload, norm).least_precise()
+    if quantised is None:
         return "its queries cannot be rounded to integers that still answer every question"
-    _check_reach(precise.strategy)
-    return replace(precise, estimator=local_least_squares(_as_in_files(precise.strategy)))
+    _check_reach(quantised.strategy)
+    return replace(quantised, estimator=local_least_squares(_as_in_files(quantised.strategy)))
 
 
 @final
 class _Quantiser:
-    """Rounds the factors of a strategy to several precisions, each factor once to each."""
+    """Rounds the factors of a strategy to several precisions; the same factor to the same precision only once."""
 
     def __init__(self, strategy: Strategy, workload: Encoded, norm: Norm) -> None:
         self._strategy = strategy
@@ -95,19 +97,19 @@ class _Quantiser:
             for factor in block.factors
             if factor.dtype.kind != "i"
         }
-        self._before = loss(local_least_squares(strategy), workload, norm)
+        self._loss = loss(local_least_squares(strategy), workload, norm)
         rounding = round_columns if norm == 1 else round_lengths
-        self._queries = cache(lambda key, bits: Dense(rounding(self._fractional[key], bits)))
+        self._rounded = cache(lambda key, bits: Dense(rounding(self._fractional[key], bits)))
 
     def least_precise(self) -> Quantised | None:
         """The strategy with the fewest bits that cost little enough; None if no precision answers every question."""
-        least = self._least_common()
-        if least is None:
+        common = self._least_common()
+        if common is None:
             return None
-        bits, quantised = least
+        bits, quantised = common
         if largest_reach(quantised.strategy.blocks) <= REACH:
             return quantised
-        coarsest = self._replaced(dict.fromkeys(self._fractional, _COARSEST_BITS))
+        coarsest = self._at(dict.fromkeys(self._fractional, _COARSEST_BITS))
         if coarsest is not None:
             _check_reach(coarsest)
         return self._least_each(quantised, bits + _FINER_BITS)
@@ -126,15 +128,16 @@ class _Quantiser:
         for number, key in enumerate(self._fractional, 1):
             allowed = _MAX_GROWTH - share * (len(precisions) - number)
             for fewer in range(_COARSEST_BITS, precisions[key]):
-                coarser = self._attempt(precisions | {key: fewer})
-                if coarser is not None and coarser.growth <= allowed:
-                    best, precisions = coarser, precisions | {key: fewer}
+                coarser = precisions | {key: fewer}
+                quantised = self._attempt(coarser)
+                if quantised is not None and quantised.growth <= allowed:
+                    best, precisions = quantised, coarser
                     break
         return best
 
     def _attempt(self, precisions: Mapping[int, int]) -> Quantised | None:
         """The strategy with its factors at these precisions; None if it then does not answer every question."""
-        strategy = self._replaced(precisions)
+        strategy = self._at(precisions)
         if strategy is None:
             return None
         try:
@@ -143,11 +146,11 @@ class _Quantiser:
             return None
         if not _answers(estimator, self._workload):
             return None
-        return Quantised(estimator, loss(estimator, self._workload, self._norm) / self._before - 1)
+        return Quantised(estimator, loss(estimator, self._workload, self._norm) / self._loss - 1)
 
-    def _replaced(self, precisions: Mapping[int, int]) -> Strategy | None:
+    def _at(self, precisions: Mapping[int, int]) -> Strategy | None:
         try:
-            return _with_factors(self._strategy, {key: (self._queries(key, k), k) for key, k in precisions.items()})
+            return _with_factors(self._strategy, {key: (self._rounded(key, k), k) for key, k in precisions.items()})
         except ValueError:  # too fine: an entry exceeds the largest one that a matrix may have
             return None
 
@@ -162,21 +165,21 @@ def fewest_bits(attempt: Callable[[int], Quantised | None], likely: int) -> tupl
     bits = min(max(likely, _LEAST_BITS), _MOST_BITS)
     while too_few < bits < enough:
         quantised = attempt(bits)
-        step = 0
-        if quantised is not None:
-            step = floor(abs(log(max(quantised.growth, _LEAST_GROWTH) / _MAX_GROWTH, 4)))
-        if quantised is not None and quantised.growth <= _MAX_GROWTH:
-            best, enough = (bits, quantised), bits
+        growth = inf if quantised is None else quantised.growth
+        step = 0 if quantised is None else floor(abs(log(max(growth, _LEAST_GROWTH) / _MAX_GROWTH, 4)))
+        if quantised is not None and (growth <= _MAX_GROWTH or enough > _MOST_BITS):
+            best = bits, quantised
+        if growth <= _MAX_GROWTH:
+            enough = bits
             bits = max(bits - step, too_few + 1)
         else:
-            if quantised is not None and enough > _MOST_BITS:
-                best = (bits, quantised)
             too_few = bits
             bits = max(min(bits + step, _MOST_BITS), bits + 1)
     return best
 
 
 def _answers(estimator: LinearEstimator[Any], workload: Encoded) -> bool:
+    """Whether every product can be answered."""
     return all(estimator.supports(product) for product in workload.products)
 
 

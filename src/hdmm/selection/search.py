@@ -25,8 +25,10 @@ from hdmm.workload import Encoded
 if TYPE_CHECKING:
     from hdmm.selection.checkpoint import Checkpoint
 
-_SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
 Stages = tuple[tuple[Operator, ...], ...]
+"""Operators in the order in which they are tried; those of one stage may run at the same time."""
+
+_SIMPLE: tuple[Operator, ...] = (baselines.Identity(), baselines.Plain())
 _ONE_ATTRIBUTE: Stages = (_SIMPLE, (operators.Explicit(),))
 _SEVERAL_ATTRIBUTES: dict[NoiseKind, Stages] = {
     "laplace": (
@@ -50,8 +52,8 @@ _SETTLED = 1 + 1e-4
 def default_stages(workload: Encoded, noise: NoiseKind) -> Stages:
     """The operators that are tried if none are given.
 
-    Those of a stage may run at the same time. They know what the stages before have found, and are left out if that is
-    proved to be the best there is. Under Gaussian noise residuals are at least as good as marginals.
+    A stage knows the best candidate of the stages before, and is left out if that is proved to be as good as any. Under
+    Gaussian noise residuals are at least as good as marginals.
     """
     return _ONE_ATTRIBUTE if len(workload.axes) == 1 else _SEVERAL_ATTRIBUTES[noise]
 
@@ -101,16 +103,18 @@ class Search:
         best, bound = self._before(self._tasks(stage, effort)[0])
         if bound is None or best is None:
             return False
-        return best.score <= _SETTLED * geometric_mean([self._lowest(bound, one) for one in self._judge.budgets])
+        return best.score <= _SETTLED * geometric_mean(
+            [self._least_error(bound, budget) for budget in self._judge.budgets]
+        )
 
-    def _lowest(self, bound: float, budget: Budget) -> float:
+    def _least_error(self, bound: float, budget: Budget) -> float:
         """The error at a budget that a bound on the loss implies."""
         judge = self._judge
         queries = judge.workload.query_count if judge.objective.limits is None else 1
         return sqrt(unit_variance(judge.noise, budget, judge.unit.rows) * bound / queries)
 
     def failure(self) -> InputError:
-        """Why nothing was outcome."""
+        """The error for a search without a candidate: why no operator has a strategy."""
         reasons = {outcome.operator.name: outcome for outcome in self._done if outcome.reason is not None}
         every = "; ".join(f"{name}: {outcome.reason}" for name, outcome in reasons.items())
         refused = [outcome for outcome in reasons.values() if outcome.refused]
@@ -128,7 +132,7 @@ class Search:
         self._refine(effort)
 
     def _run_stage(self, operators: Sequence[Operator], effort: Effort) -> None:
-        """Let operators propose; what is too large to be found or judged is left out."""
+        """Let operators propose; what is too large to be proposed or judged is left out."""
         best, _ = self._before(self._tasks(operators, effort)[0])
         self._run(self._tasks(operators, replace(effort, beat=inf if best is None else best.value)))
 
@@ -136,11 +140,12 @@ class Search:
         return tasks_of(operators, effort, NORM[self._judge.noise])
 
     def _before(self, task: Task) -> tuple[Outcome | None, float | None]:
-        """The best and the bound of all tasks before this one: after a crash more is known, which must not count."""
+        """The best and the bound of all tasks before this one. After a crash more is known, which must not count."""
         done = [outcome for outcome in self._done if self._order[outcome.name] < self._order[task.name]]
         others = [outcome.bound for outcome in done] if self._bounding else []
         bounds = [bound for bound in (self._bound, *others) if bound is not None]
-        return min((one for one in done if one.candidate), key=self._rank, default=None), max(bounds, default=None)
+        best = min((outcome for outcome in done if outcome.candidate), key=self._rank, default=None)
+        return best, max(bounds, default=None)
 
     def _recall(self, stages: Stages, effort: Effort) -> None:
         """Take what was found before from the checkpoint."""
@@ -162,8 +167,7 @@ class Search:
     def candidates(self) -> tuple[Candidate, ...]:
         """What was tried, in the order of the tasks, with how far from optimal it can be at most."""
         listed = sorted(self._done, key=lambda outcome: self._order[outcome.name])
-        bound = self.bound
-        refined = {task.name for task in self._refined}
+        bound, refined = self.bound, {task.name for task in self._refined}
         return tuple(
             Candidate(outcome.operator.name, None, 0.0, None, reason=outcome.reason)
             if outcome.candidate is None
@@ -173,22 +177,22 @@ class Search:
         )
 
     def _run(self, tasks: Sequence[Task]) -> None:
-        known = {outcome.name for outcome in self._done}
-        left = [task for task in tasks if task.name not in known]
+        done = {outcome.name for outcome in self._done}
+        pending = [task for task in tasks if task.name not in done]
         alone = workers(self._jobs) == 1
-        for task in left[:1] if alone else left:
+        for task in pending[:1] if alone else pending:
             self._report(task.operator)
-        for number, outcome in enumerate(run_all(self._judge, left, self._jobs), 1):
+        for number, outcome in enumerate(run_all(self._judge, pending, self._jobs), 1):
             self._keep(outcome)
             if self._checkpoint is not None:
                 self._checkpoint.add(outcome, self.best)
-            if alone and self.best is not None and left[0].effort.over:
+            if alone and self.best is not None and pending[0].effort.over:
                 break
-            if alone and number < len(left):
-                self._report(left[number].operator)
+            if alone and number < len(pending):
+                self._report(pending[number].operator)
 
     def _keep(self, outcome: Outcome) -> None:
-        """Keep what a task found if it is the best; of equally good ones the first in order."""
+        """Note what a task found, and keep it if it is the best; of equally good ones, the first in order."""
         self._done.append(outcome)
         if outcome.bound is not None and self._bounding:
             self.bound = max(self.bound or 0.0, outcome.bound)
@@ -204,5 +208,5 @@ class Search:
             return
         error = None if candidate is None else candidate.error
         best = None if self.best is None or self.best.candidate is None else self.best.candidate.error
-        lowest = None if self.bound is None or best is None else self._lowest(self.bound, self._judge.budgets[0])
+        lowest = None if self.bound is None or best is None else self._least_error(self.bound, self._judge.budgets[0])
         self._on_progress(Progress(operator.name, error=error, best=best, bound=lowest, reason=reason))

@@ -14,7 +14,7 @@ from hdmm.operators.base import Operator
 from hdmm.optimise.descent import Effort
 from hdmm.plans import Goal, Mechanism, Plan
 from hdmm.plans.footprint import check_limit, check_workload
-from hdmm.privacy.budget import Budget
+from hdmm.privacy.budget import Budget, check_budget
 from hdmm.privacy.calibrate import NORM, NoiseKind
 from hdmm.privacy.unit import Unit, check_unit
 from hdmm.progress import OnProgress, Progress
@@ -66,7 +66,7 @@ def select(
             more are left out.
         on_progress: Called with a :class:`Progress` when an operator begins, and when it is done.
     """
-    stages = _checked(workload, noise, operators, restarts, seed, time_limit, jobs)
+    stages = _stages(workload, noise, operators, restarts, seed, time_limit, jobs)
     goal = _goal(workload, noise, objective, targets, budget)
     unit = Unit() if unit is None else unit
     if not isinstance(unit, Unit):
@@ -114,15 +114,14 @@ def _goal(
     if wanted and objective != "total":
         raise InputError(f"objective={objective!r}: give an objective or targets, not both")
     if budget is not None:
-        if not isinstance(budget, Budget):
-            raise InputError(f'budget={budget!r}: expected a Budget, for example hdmm.Budget(epsilon="1")')
+        check_budget(budget)
         if wanted:
             raise InputError("budget: give a budget or targets, not both; targets find the least budget")
         budget.check(noise)
     return Goal(objective, wanted, budget)
 
 
-def _checked(
+def _stages(
     workload: Workload,
     noise: NoiseKind,
     operators: Sequence[Operator] | None,
@@ -131,6 +130,7 @@ def _checked(
     time_limit: float | None,
     jobs: int | None,
 ) -> Stages:
+    """Check the arguments of a search; return the operators to try."""
     if not isinstance(workload, Workload):
         raise WorkloadError(f"workload={workload!r}: expected a Workload")
     if not workload.products:

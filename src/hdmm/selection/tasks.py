@@ -1,7 +1,7 @@
 """The tasks of a search: each lets one operator propose, from a few random starts, and judges what it found.
 
 A task knows all that it needs, and nothing of the others, so that it may run anywhere: in this process, in another one,
-or on another machine. What comes of a search does not depend on where its tasks ran, or on which was done first.
+or on another machine. The result of a search does not depend on where its tasks ran, or on which was done first.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from hdmm.selection.quantise import quantise
 from hdmm.strategy import Strategy
 from hdmm.workload import Encoded
 
-_STARTS = 5
-"""The most restarts of one task: of more, there are several."""
-_SMALL = 512
-"""Where no attribute has more cells than this, more than one thread for its matrices would only get in the way."""
-_APART = 1_000_003
-"""Between the seeds of two tasks of one operator."""
+_MAX_STARTS = 5
+"""The most restarts of one task; more are shared among several."""
+_MAX_SMALL_CELLS = 512
+"""If no attribute has more cells than this, one thread is faster than several."""
+_SEED_STEP = 1_000_003
+"""The difference between the seeds of two tasks of one operator."""
 
 
 @final
 @dataclass(frozen=True)
 class Task:
-    """An operator, how hard it is to search, and in how many rounds where the largest error counts."""
+    """An operator, the effort of its search, and the rounds of it if the largest error counts."""
 
     operator: Operator
     effort: Effort
@@ -53,14 +53,14 @@ class Task:
 
     @property
     def name(self) -> str:
-        """What tells it from the other tasks of a search."""
+        """Identifies the task within its search."""
         return f"{self.operator!r} from {self.effort.seed} with {self.effort.restarts} in {self.rounds}"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a task: a strategy that can be measured, its errors and the objective's value; or a reason.
+    """The result of a task: a strategy that can be measured, its errors and the objective's value.
 
     Without a candidate there is the reason why the operator has none.
     """
@@ -93,18 +93,18 @@ class Judge:
     """Where candidates are compared; their errors are listed at the first of them."""
 
     def run(self, task: Task) -> Outcome:
-        """Let the operator propose, make that measurable, and tell its error.
+        """Let the operator propose a strategy, round it to integer queries, and compute its error.
 
         What is too large is refused. A fault in one operator does not end the search: there is a warning, and the
         others go on.
         """
         largest = max((self.workload.sizes[axis] for axis in self.workload.axes), default=1)
         try:
-            with memory_allowed(self.memory), one_blas_thread() if largest <= _SMALL else nullcontext():
+            with memory_allowed(self.memory), one_blas_thread() if largest <= _MAX_SMALL_CELLS else nullcontext():
                 return self._run(task)
         except InputError:  # a mistake in the operator's own arguments
             raise
-        except Exception as error:  # whatever it is
+        except Exception as error:
             reason = f"an internal error ({type(error).__name__}: {error}); please report the spec"
             warn(f"{task.operator.name}: {reason}", RuntimeWarning, stacklevel=2)
             return Outcome(task.name, task.operator, reason=reason)
@@ -123,30 +123,29 @@ class Judge:
                 return Outcome(task.name, task.operator, bound=bound, reason=quantised)
             estimator = quantised.estimator
             total, worst = self._errors(estimator, self.budgets[0])
-            shown = total if worst is None else worst
+            error = total if worst is None else worst
             value = self.objective.value(estimator, self.workload, NORM[self.noise])
             value *= self.unit.excess(estimator.blocks, NORM[self.noise])
         except MemoryError:
             reason = f"{task.operator.name} ran out of memory; {REMEDY}"
             return Outcome(task.name, task.operator, bound=bound, reason=reason, refused=True)
-        except TooLargeError as error:
-            return Outcome(task.name, task.operator, bound=bound, reason=str(error), refused=True)
+        except TooLargeError as refusal:
+            return Outcome(task.name, task.operator, bound=bound, reason=str(refusal), refused=True)
         seconds = perf_counter() - start
         candidate = Candidate(task.operator.name, total, seconds, None, task.effort.seed, worst, quantised.cost)
-        score = geometric_mean([shown, *(self._at(estimator, budget, shown) for budget in self.budgets[1:])])
+        score = geometric_mean([error, *(self._error_at(estimator, budget, error) for budget in self.budgets[1:])])
         return Outcome(task.name, task.operator, estimator.strategy, score, value, bound, candidate)
 
-    def _at(self, estimator: LinearEstimator[Any], budget: Budget, shown: float) -> float:
-        """What is compared at another budget than the first, at which it is known."""
+    def _error_at(self, estimator: LinearEstimator[Any], budget: Budget, first_error: float) -> float:
+        """The error that is compared, at another budget than the first."""
         try:
             total, worst = self._errors(estimator, budget)
-        except TooLargeError:  # so large a noise cannot be added, and is no reason to refuse the strategy at others
-            first, other = (unit_variance(self.noise, one) for one in (self.budgets[0], budget))
-            return shown * sqrt(other / first)
+        except TooLargeError:  # noise too large to be added, which is no reason to refuse the strategy at other budgets
+            return first_error * sqrt(unit_variance(self.noise, budget) / unit_variance(self.noise, self.budgets[0]))
         return total if worst is None else worst
 
     def _errors(self, estimator: LinearEstimator[Any], budget: Budget) -> tuple[float, float | None]:
-        """The RMSE at a budget, and where something else is to be small, the root of that."""
+        """The RMSE at a budget; and the root of the objective if that is not the total error."""
         try:
             blocks = estimator.blocks
             noise = calibrate(blocks, self.noise, budget, self.unit.change(blocks, NORM[self.noise]))
@@ -170,20 +169,20 @@ def geometric_mean(errors: Sequence[float]) -> float:
 
 
 def tasks_of(operators: Sequence[Operator], effort: Effort, norm: Norm) -> list[Task]:
-    """A task for every operator, and for those that many random starts help, one for every few of them."""
+    """A task for every operator; for those with random starts, one for every few of them."""
     tasks = []
     for operator in operators:
-        if not operator.random(norm) or effort.restarts <= _STARTS:
+        if not operator.random(norm) or effort.restarts <= _MAX_STARTS:
             tasks.append(Task(operator, effort))
             continue
-        for number, start in enumerate(range(0, effort.restarts, _STARTS)):
-            restarts, seed = min(_STARTS, effort.restarts - start), effort.seed + number * _APART
+        for number, start in enumerate(range(0, effort.restarts, _MAX_STARTS)):
+            restarts, seed = min(_MAX_STARTS, effort.restarts - start), effort.seed + number * _SEED_STEP
             tasks.append(Task(operator, replace(effort, restarts=restarts, seed=seed)))
     return tasks
 
 
 def workers(jobs: int | None) -> int:
-    """How many tasks run at the same time; without a number, as many as joblib was told of, else one."""
+    """How many tasks run at the same time; without a number, as many as joblib is configured for, else one."""
     if jobs == 1:
         return 1
     from joblib import effective_n_jobs
@@ -192,7 +191,7 @@ def workers(jobs: int | None) -> int:
 
 
 def run_all(judge: Judge, tasks: Sequence[Task], jobs: int | None) -> Iterator[Outcome]:
-    """What comes of tasks, as they are done: in as many processes as there are jobs, or on the cluster of joblib."""
+    """The outcomes of tasks as they finish: in as many processes as there are jobs, or on the cluster of joblib."""
     if len(tasks) == 1 or workers(jobs) == 1:
         yield from map(judge.run, tasks)
         return

@@ -15,9 +15,9 @@ from hdmm.matrix.axes import Axes
 from hdmm.matrix.exact import reach_of
 
 REACH = 1 << 57
-"""The most times a count that a query may add up to: it is then answered exactly, a few bits of a count at a time."""
-_NARROW = 1 << 22
-"""Up to so many times, answers to counts of up to 2^40 fit 64 bits."""
+"""The largest reach of a query that is measured: it is answered exactly, a few bits of a count at a time."""
+_MAX_NARROW_REACH = 1 << 22
+"""The largest reach at which answers to counts of up to 2^40 fit 64 bits."""
 
 
 @final
@@ -68,13 +68,13 @@ class Block:
 
     @cached_property
     def reach(self) -> int:
-        """How many times the largest count an answer can be, at most."""
+        """Upper bound on an answer's size, as a multiple of the largest count."""
         return largest_reach([self])
 
     @property
     def wide(self) -> bool:
         """Whether answers may need more than 64 bits."""
-        return self.reach > _NARROW
+        return self.reach > _MAX_NARROW_REACH
 
     @property
     def integral(self) -> bool:
@@ -83,14 +83,7 @@ class Block:
 
 
 def largest_reach(blocks: Sequence[Block]) -> int:
-    """The largest reach of some blocks of integer queries; equal factors are looked at once."""
-    known: dict[int, int] = {}
-    largest = 0
-    for block in blocks:
-        reach = 1
-        for factor in block.factors:
-            if id(factor) not in known:
-                known[id(factor)] = reach_of(factor)
-            reach *= known[id(factor)]
-        largest = max(largest, reach)
-    return largest
+    """The largest reach of some blocks of integer queries; a factor that they share is looked at once."""
+    factors = {id(factor): factor for block in blocks for factor in block.factors}
+    reaches = {key: reach_of(factor) for key, factor in factors.items()}
+    return max(prod(reaches[id(factor)] for factor in block.factors) for block in blocks)

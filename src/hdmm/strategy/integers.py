@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from hdmm.matrix import Array
 
 _HALVINGS = 30
-"""Steps of the bisection for how much a column is stretched."""
+"""Steps of the bisection for the factor by which a column is stretched."""
 _MAX_ENLARGED = 16
 """The most entries of a column that are enlarged by one at the end."""
-_SMALLEST_ENLARGED = 32
+_MAX_RATIO_ENLARGED = 32
 """An entry is enlarged only if it is at least the column's largest one over this."""
 _NEVER = np.iinfo(np.int64).max
+"""The gain of an entry that is not enlarged: more than any column misses."""
 
 Integers = NDArray[np.int64]
 
@@ -37,25 +38,30 @@ def round_lengths(entries: Array, k: int) -> Integers:
     """
     scaled = entries * 2.0**k
     most = np.floor((scaled**2).sum(axis=0) * (1 + 1e-12))
+    integers = np.rint(scaled * _stretch(scaled, most)).astype(np.int64)
+    missing = most.astype(np.int64) - (integers**2).sum(axis=0)
+    sizes = abs(integers)
+    gains = np.where(sizes * _MAX_RATIO_ENLARGED >= sizes.max(axis=0), 2 * sizes + 1, _NEVER)
+    columns = np.arange(integers.shape[1])  # those in which an entry may still be enlarged, as in gains
+    for _ in range(min(_MAX_ENLARGED, len(integers))):
+        fitting = np.where(gains <= missing[columns], gains, 0)
+        rows = fitting.argmax(axis=0)
+        gain = fitting[rows, np.arange(len(columns))]
+        enlarged = gain > 0
+        rows, columns, gains = rows[enlarged], columns[enlarged], gains[:, enlarged]
+        integers[rows, columns] += np.where(scaled[rows, columns] < 0, -1, 1)
+        missing[columns] -= gain[enlarged]
+        gains[rows, np.arange(len(columns))] = _NEVER
+    return integers
+
+
+def _stretch(scaled: Array, most: Array) -> Array:
+    """For every column a factor, as large as bisection finds, with which its rounded squared length is at most this."""
     low, high = np.zeros(scaled.shape[1]), np.full(scaled.shape[1], 2.0)
-    tried = np.empty_like(scaled)
+    stretched = np.empty_like(scaled)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        np.rint(np.multiply(scaled, middle, out=tried), out=tried)
-        fits = np.einsum("ij,ij->j", tried, tried) <= most
+        np.rint(np.multiply(scaled, middle, out=stretched), out=stretched)
+        fits = np.einsum("ij,ij->j", stretched, stretched) <= most
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-    whole: Integers = np.rint(scaled * low).astype(np.int64)
-    missing = most.astype(np.int64) - (whole**2).sum(axis=0)
-    sizes = abs(whole)
-    gains = np.where(sizes * _SMALLEST_ENLARGED >= sizes.max(axis=0), 2 * sizes + 1, _NEVER)
-    columns = np.arange(whole.shape[1])  # those in which something may still be enlarged, as in gains
-    for _ in range(min(_MAX_ENLARGED, len(whole))):
-        fitting = np.where(gains <= missing[columns], gains, 0)
-        chosen = fitting.argmax(axis=0)
-        gain = fitting[chosen, np.arange(len(columns))]
-        left = gain > 0
-        chosen, columns, gains = chosen[left], columns[left], gains[:, left]
-        whole[chosen, columns] += np.where(scaled[chosen, columns] < 0, -1, 1)
-        missing[columns] -= gain[left]
-        gains[chosen, np.arange(len(columns))] = _NEVER
-    return whole
+    return low

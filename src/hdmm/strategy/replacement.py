@@ -1,11 +1,11 @@
-"""How much the answers change where one record is replaced by another: the largest norm of a difference of two columns.
+"""How much the answers change if one record is replaced by another: the largest norm of a difference of two columns.
 
-Of two columns s and t of a matrix with entries a, ‖a_s − a_t‖ to the power p is N_s + N_t − 2·M_st, where N are the
-columns' own norms and M is their overlap: the Gram matrix for p = 2, and for p = 1 the sum over the rows of the smaller
-of the two absolute values, where the signs agree. Overlaps of Kronecker products are the products of the overlaps of
-their factors: exactly for p = 2, and for p = 1 where at most one factor has other entries than 0 and 1. Otherwise the
-product is less than the overlap, since the smaller of two products is at least the product of the smaller factors, and
-what comes out is an upper bound.
+Of two columns s and t of a matrix with entries a, ‖a_s − a_t‖ to the power p is N_s + N_t − 2·M_st. Here N are the
+norms of the columns and M is their overlap: the Gram matrix for p = 2, and for p = 1 the sum over the rows of the
+smaller of the two absolute values, if their signs agree. Overlaps of Kronecker products are the products of the
+overlaps of their factors: exactly for p = 2, and for p = 1 if at most one factor has other entries than 0 and 1.
+Otherwise the product is less than the overlap, since the smaller of two products is at least the product of the smaller
+factors, and the result is an upper bound.
 
 A record that replaces another may also be outside the domain, and is then not counted. So a replacement can do all that
 adding or removing a record can do.
@@ -13,7 +13,7 @@ adding or removing a record can do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,27 +21,30 @@ import numpy as np
 from hdmm.matrix import Array, Identity, Matrix, Norm, Number, Spiked, Total
 from hdmm.matrix.norms import largest_sum
 from hdmm.strategy.block import Block
-from hdmm.strategy.sensitivity import Change, added
+from hdmm.strategy.sensitivity import Change, change_by_adding
 
-_PAIRS = 1 << 22
+_MAX_PAIRS = 1 << 22
 """The most pairs of cells of one attribute that are looked at."""
-_WORK = 1 << 31
+_MAX_COMPARED = 1 << 31
 """The most entries of pairs of columns that are compared."""
-_EXACT = 1 << 53
-_STEPS = 1 << 21
+_MAX_EXACT = 1 << 53
+"""Floats add integers exactly below this."""
+_MAX_STEPS = 1 << 21
 """The most steps over blocks and attributes: with more blocks, each is bounded by itself."""
+_SIGNS = (1, 1, -2)
+"""The signs of N_s, N_t and M_st."""
 
 
-def replaced(blocks: Sequence[Block], p: Norm) -> Change:
-    """How much the weighted answers of all blocks together change, at most, where one record is replaced by another."""
-    alone = added(blocks, p)
-    found = _identities(blocks, p)
-    if found is None:
-        found = _over_pairs(blocks, p)
-    if found is not None:
-        return max(alone, found, key=lambda change: change.power)
-    bound = min(_by_block(blocks, p), 2**p * alone.power)
-    return Change(max(alone.power, bound), False)
+def change_by_replacing(blocks: Sequence[Block], p: Norm) -> Change:
+    """How much the weighted answers of all blocks together change, at most, if one record is replaced by another."""
+    added = change_by_adding(blocks, p)
+    change = _identities(blocks, p)
+    if change is None:
+        change = _over_pairs(blocks, p)
+    if change is not None:
+        return max(added, change, key=lambda change: change.power)
+    bound = min(_by_block(blocks, p), 2**p * added.power)
+    return Change(max(added.power, bound), False)
 
 
 def _identities(blocks: Sequence[Block], p: Norm) -> Change | None:
@@ -53,38 +56,34 @@ def _identities(blocks: Sequence[Block], p: Norm) -> Change | None:
 
 
 def _over_pairs(blocks: Sequence[Block], p: Norm) -> Change | None:
-    """The largest over all pairs of cells; None where there are too many, or conditions across attributes."""
+    """The largest over all pairs of cells; None if there are too many, or conditions across attributes."""
     if any(block.condition is not None for block in blocks):
         return None
     joint = any(block.joint for block in blocks)
     if joint and not all(block.axes == blocks[0].axes and block.joint for block in blocks):
         return None
-    totals = {axis: Total(factor.shape[1]) for block in blocks for axis, factor in _factors(block).items()}
-    if 3 * len(blocks) * len(totals) > _STEPS:
+    totals: dict[int, Matrix] = {
+        axis: Total(factor.shape[1]) for block in blocks for axis, factor in _factors(block).items()
+    }
+    if len(_SIGNS) * len(blocks) * len(totals) > _MAX_STEPS:
         return None
-    overlaps: dict[int, list[_Overlap]] = {axis: [] for axis in totals}
-    places: dict[int, list[int]] = {axis: [] for axis in overlaps}
-    weights: list[Number] = []
-    exact = True
-    for block in blocks:
-        uneven = 0
-        for axis, total in totals.items():
-            factor = _factors(block).get(axis, total)
-            known = next((at for at, one in enumerate(overlaps[axis]) if one.factor is factor), None)
-            if known is None:
-                known = len(overlaps[axis])
-                found = _overlap(factor, p)
-                if found is None:
-                    return None
-                overlaps[axis].append(found)
-            uneven += not overlaps[axis][known].binary
-            places[axis] += [3 * known, 3 * known + 1, 3 * known + 2]
-        exact &= p == 2 or uneven <= 1
-        weights += [block.weight**p, block.weight**p, -2 * block.weight**p]
-    vectors = [_pairs(found, totals[axis].n) for axis, found in overlaps.items()]
+    products = [totals | _factors(block) for block in blocks]
+    overlaps = _overlaps((factor for product in products for factor in product.values()), p)
+    if overlaps is None:
+        return None
+    vectors, places = [], []
+    for axis, total in totals.items():
+        distinct = list(dict.fromkeys(id(product[axis]) for product in products))
+        first_rows = {key: len(_SIGNS) * number for number, key in enumerate(distinct)}
+        vectors.append(_pairs([overlaps[key] for key in distinct], total.shape[1]))
+        places.append([first_rows[id(product[axis])] + row for product in products for row in range(len(_SIGNS))])
+    weights = [sign * block.weight**p for block in blocks for sign in _SIGNS]
     monotone = all(int(vector.min()) >= 0 for vector in vectors)
-    largest = largest_sum(vectors, list(places.values()), weights, monotone=monotone)
-    return None if largest is None else Change(largest, exact)
+    largest = largest_sum(vectors, places, weights, monotone=monotone)
+    if largest is None:
+        return None
+    general = (sum(not overlaps[id(factor)].binary for factor in product.values()) for product in products)
+    return Change(largest, p == 2 or all(count <= 1 for count in general))
 
 
 def _factors(block: Block) -> dict[int, Matrix]:
@@ -93,38 +92,51 @@ def _factors(block: Block) -> dict[int, Matrix]:
 
 
 class _Overlap(NamedTuple):
-    """The norms of a factor's columns and their overlaps; of a factor that treats all cells alike, of two of them."""
+    """The overlaps of a factor's columns, with their norms on the diagonal."""
 
-    factor: Matrix
     shared: Array
     binary: bool
+    """Whether all entries are 0 and 1."""
     alike: bool
+    """Whether the factor treats all cells alike: then ``shared`` is about two of them."""
 
     def pairs(self, first: Array, second: Array) -> list[Array]:
-        """For pairs of cells the norm of the one, of the other, and their overlap."""
+        """For pairs of cells N_s, N_t and M_st."""
         if self.alike:  # two cells are as any two others
             first, second = np.zeros_like(first), np.minimum(first != second, len(self.shared) - 1)
         return [self.shared[first, first], self.shared[second, second], self.shared[first, second]]
 
 
+def _overlaps(factors: Iterable[Matrix], p: Norm) -> dict[int, _Overlap] | None:
+    """The overlaps of distinct factors, by their identity; None if those of some factor are not computed."""
+    overlaps: dict[int, _Overlap] = {}
+    for factor in factors:
+        if id(factor) not in overlaps:
+            overlap = _overlap(factor, p)
+            if overlap is None:
+                return None
+            overlaps[id(factor)] = overlap
+    return overlaps
+
+
 def _overlap(factor: Matrix, p: Norm) -> _Overlap | None:
-    """The overlaps of a factor's columns; None where there are too many, or too large ones."""
+    """The overlaps of a factor's columns; None if there are too many, or too large ones."""
     rows, cells = factor.shape
     alike = isinstance(factor, (Identity, Total, Spiked))
     if alike:
         columns = factor.apply(np.eye(cells, min(cells, 2), dtype=np.int64))
-    elif cells**2 > _PAIRS or rows * cells * (cells if p == 1 else 1) > _WORK:
+    elif cells**2 > _MAX_PAIRS or rows * cells * (cells if p == 1 else 1) > _MAX_COMPARED:
         return None
     else:
         columns = factor.dense()
-    if (columns.astype(float) ** 2).sum(axis=0).max() >= _EXACT:  # beyond, floats would not add integers exactly
+    if (columns.astype(float) ** 2).sum(axis=0).max() >= _MAX_EXACT:
         return None
     binary = bool(((columns == 0) | (columns == 1)).all())
     if p == 2 or binary:
         shared = (columns.T.astype(float) @ columns.astype(float)).astype(np.int64)
     else:
         shared = _smaller(np.maximum(columns, 0)) + _smaller(np.maximum(-columns, 0))
-    return _Overlap(factor, shared, binary, alike)
+    return _Overlap(shared, binary, alike)
 
 
 def _smaller(columns: Array) -> Array:
@@ -134,32 +146,31 @@ def _smaller(columns: Array) -> Array:
         return shared
     fits = columns.sum(axis=0).max() < 1 << 31
     cells = np.ascontiguousarray(columns.T, np.int32 if fits else np.int64)
-    for cell, own in enumerate(cells):
-        shared[cell, cell:] = np.minimum(own, cells[cell:]).sum(axis=1, dtype=cells.dtype)
+    for number, cell in enumerate(cells):
+        shared[number, number:] = np.minimum(cell, cells[number:]).sum(axis=1, dtype=cells.dtype)
     return np.maximum(shared, shared.T)
 
 
 def _pairs(overlaps: Sequence[_Overlap], cells: int) -> Array:
-    """All pairs of an attribute's cells: three rows for every factor."""
-    count = min(cells, 2) if all(one.alike for one in overlaps) else cells
+    """All pairs of an attribute's cells: for every factor one row for each of N_s, N_t and M_st."""
+    count = min(cells, 2) if all(overlap.alike for overlap in overlaps) else cells
     first, second = np.divmod(np.arange(count**2), count)
-    return np.stack([row for one in overlaps for row in one.pairs(first, second)])
+    return np.stack([row for overlap in overlaps for row in overlap.pairs(first, second)])
 
 
 def _by_block(blocks: Sequence[Block], p: Norm) -> Number:
     """An upper bound: every block by itself, with the largest norms and the least overlap that its factors allow."""
-    known: dict[int, tuple[int, int, int]] = {}
+    factors = {id(factor): factor for block in blocks for factor in block.factors}
+    ranges = {key: _range(factor, p) for key, factor in factors.items()}
     total: Number = 0
     for block in blocks:
         low, high, norm = 1, 1, 1
         for factor in block.factors:
-            if id(factor) not in known:
-                known[id(factor)] = _range(factor, p)
-            own = known[id(factor)]
-            ends = [end * other for end in (low, high) for other in own[:2]]
-            low, high, norm = min(ends), max(ends), norm * own[2]
+            least, most, factor_norm = ranges[id(factor)]
+            ends = [end * other for end in (low, high) for other in (least, most)]
+            low, high, norm = min(ends), max(ends), norm * factor_norm
         if block.condition is not None:
-            low = min(low, 0)  # of cells that are not counted there is nothing to overlap
+            low = min(low, 0)  # cells that are not counted have no overlap
         total += 2 * block.weight**p * (norm - low)
     return total
 
@@ -167,7 +178,7 @@ def _by_block(blocks: Sequence[Block], p: Norm) -> Number:
 def _range(factor: Matrix, p: Norm) -> tuple[int, int, int]:
     """The least and the largest overlap of two columns, and the largest norm."""
     norm = int(factor.norm_power(p))
-    found = _overlap(factor, p)
-    if found is not None:
-        return int(found.shared.min()), int(found.shared.max()), norm
+    overlap = _overlap(factor, p)
+    if overlap is not None:
+        return int(overlap.shared.min()), int(overlap.shared.max()), norm
     return 0 if p == 1 else -norm, norm, norm

@@ -22,29 +22,29 @@ class Change(NamedTuple):
 
 def sensitivity(blocks: Sequence[Block], p: Norm) -> Number:
     """The largest column norm, to the power p, of all weighted blocks together: exact, or an upper bound."""
-    return added(blocks, p).power
+    return change_by_adding(blocks, p).power
 
 
-def added(blocks: Sequence[Block], p: Norm) -> Change:
-    """How much the answers change, at most, where one record is added or removed.
+def change_by_adding(blocks: Sequence[Block], p: Norm) -> Change:
+    """How much the answers change, at most, if one record is added or removed.
 
     It is never 0: queries that count nobody are measured like any others.
     """
-    found = _joint_norm(blocks, p)
-    if found is not None:
-        return Change(found or 1, True)
+    norm = _joint_norm(blocks, p)
+    if norm is not None:
+        return Change(norm or 1, True)
     return Change(sum((block.weight**p * block.matrix.norm_power(p) for block in blocks), start=0) or 1, False)
 
 
 def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
-    """The exact norm; None where it is not known."""
+    """The exact norm; None if there is no quick way to it."""
     if len(blocks) == 1 and blocks[0].condition is None:
         return blocks[0].weight ** p * blocks[0].matrix.norm_power(p)
     if all(block.condition is None and all(isinstance(f, Identity) for f in block.factors) for block in blocks):
-        return _plain(sum((block.weight**p for block in blocks), Fraction(0)))
-    even = _even_norm(blocks, p)
-    if even is not None:
-        return even
+        return _simplified(sum((block.weight**p for block in blocks), Fraction(0)))
+    norm = _uniform_norm(blocks, p)
+    if norm is not None:
+        return norm
     if any(block.joint for block in blocks):
         return None
     sizes: dict[int, int] = {}
@@ -57,32 +57,33 @@ def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
         if block.condition is None:
             parts.append(list(factors.values()))
             weights.append(block.weight**p)
-        else:  # |entry|^p is |product's entry|^p times the condition, which is a signed sum
-            for term in block.condition.boxes:
-                parts.append([restricted(factor, term.masks.get(axis)) for axis, factor in factors.items()])
-                weights.append(block.weight**p * term.coefficient)
+        else:  # |entry|^p is |product's entry|^p times the condition, which is a signed sum of boxes
+            for box in block.condition.boxes:
+                parts.append([restricted(factor, box.masks.get(axis)) for axis, factor in factors.items()])
+                weights.append(block.weight**p * box.coefficient)
     return stacked_norm(parts, weights, p)
 
 
-def _even_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
-    """The norm where all columns of every factor have the same one: every cell is then as bad as any other."""
-    known: dict[int, Number | None] = {}
+def _uniform_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
+    """The norm of any column, if all columns of every factor have the same one; else None."""
+    norms: dict[int, Number | None] = {}
     totals: dict[int, Number] = {}  # by the denominator of the weight: fractions are slow to add up
     for block in blocks:
-        norm: Number = block.weight.numerator**p
+        block_norm: Number = block.weight.numerator**p
         for factor in block.factors:
-            if id(factor) not in known:
+            if id(factor) not in norms:
                 largest = factor.norm_power(p)
-                known[id(factor)] = largest if (factor.column_norms(p) == largest).all() else None
-            own = known[id(factor)]
-            if own is None or block.condition is not None:
+                norms[id(factor)] = largest if (factor.column_norms(p) == largest).all() else None
+            norm = norms[id(factor)]
+            if norm is None or block.condition is not None:
                 return None
-            norm = norm * own
+            block_norm = block_norm * norm
         denominator = block.weight.denominator**p
-        totals[denominator] = totals.get(denominator, 0) + norm
+        totals[denominator] = totals.get(denominator, 0) + block_norm
     total = sum((value * Fraction(1, denominator) for denominator, value in totals.items()), Fraction(0))
-    return _plain(total) if isinstance(total, Fraction) else total
+    return _simplified(total) if isinstance(total, Fraction) else total
 
 
-def _plain(value: Fraction) -> Number:
+def _simplified(value: Fraction) -> Number:
+    """An integer if the fraction is one."""
     return value.numerator if value.denominator == 1 else value

@@ -42,6 +42,10 @@ class Strategy:
         """How many noisy answers all blocks give."""
         return sum(block.queries for block in self.blocks)
 
+    def sizes_of(self, axes: Axes) -> dict[int, int]:
+        """The sizes of some attributes."""
+        return {axis: self.sizes[axis] for axis in axes}
+
     def unit_noise(self, norm: Norm) -> tuple[float, ...]:
         """The noise variance on each block at unit noise: the squared sensitivity over the square of its weight."""
         squared = float(sensitivity(self.blocks, norm)) ** (2 / norm)

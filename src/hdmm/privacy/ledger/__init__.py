@@ -5,8 +5,8 @@ noise may have been drawn, nothing can be refunded. How releases add up is in `c
 `leakage`, and why that is so in docs/privacy.md.
 
 Each entry holds the hash of its content and of the entry before, beginning with the grant. Damage, and edits of single
-rows, are found whenever the ledger is read. A chain cannot tell an older copy of the file, or one that was rewritten
-from the beginning: note the hash that `verify` reports elsewhere to see that too. Nothing about the data is stored.
+rows, are found whenever the ledger is read. A chain cannot reveal an older copy of the file, or one that was rewritten
+from the beginning: to see that too, note elsewhere the hash that `verify` reports. Nothing about the data is stored.
 """
 
 from hdmm.privacy.ledger.account import Entry

@@ -1,4 +1,4 @@
-"""What a ledger's entries mean: what is granted, and which release is charged what and came how far."""
+"""What a ledger's entries mean: what is granted, and for each release its charge and its state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hdmm.privacy.unit import Unit
 @final
 @dataclass(frozen=True)
 class Entry:
-    """A release in the ledger: what it is charged, and how far it came; the time is that of its last step."""
+    """A release in the ledger: its charge and its state; the time is that of its last step."""
 
     id: str
     state: Literal["reserved", "published", "abandoned"]
@@ -54,7 +54,7 @@ class Account:
         return charged
 
     def check_not_overspent(self, name: Path) -> None:
-        """Refuse entries that were never allowed, at whichever point they came."""
+        """Refuse a ledger if any of its entries spent more than was left at its time."""
         charged = Charged()
         for entry in self.entries:
             charged = charged.plus(entry.budget, entry.mu_squared)
@@ -72,28 +72,30 @@ class Account:
 
 def read_account(connection: sqlite3.Connection, name: Path) -> Account:
     """The content of a ledger; its chain and the order of its steps are checked on the way."""
-    found, last = contents(connection, name)
+    steps, last = contents(connection, name)
     try:
-        granted, unit = _budget(found[0]["granted"]), Unit(**found[0]["unit"])
+        granted, unit = _budget(steps[0]["granted"]), Unit(**steps[0]["unit"])
     except (InputError, ValueError, TypeError, KeyError) as error:
         raise damaged(name, f"entry 0 holds no grant that this version knows ({error})") from None
     entries: list[Entry] = []
     places: dict[str, int] = {}
-    for number, step in enumerate(found[1:], 1):
+    for number, step in enumerate(steps[1:], 1):
         try:
             place = places.get(step["id"])
-            known = None if place is None else entries[place]
-            entry = _after(known, step, number)
+            before = None if place is None else entries[place]
+            entry = _after(before, step, number)
         except (InputError, ValueError, TypeError, KeyError):
             raise damaged(name, f"entry {number} is not one that this version writes") from None
         if entry is None:
-            raise damaged(name, f"entry {number} does not follow from what was {known.state if known else 'recorded'}")
+            raise damaged(
+                name, f"entry {number} does not follow from what was {before.state if before else 'recorded'}"
+            )
         if step["state"] == "reserved":
             places[entry.id] = len(entries)
             entries.append(entry)
         else:
             entries[places[entry.id]] = entry
-    return Account(granted, unit, tuple(entries), len(found), last)
+    return Account(granted, unit, tuple(entries), len(steps), last)
 
 
 def budget_texts(budget: Budget) -> dict[str, str]:
@@ -112,21 +114,21 @@ def _fraction(text: object) -> Fraction:
     return fraction(text)
 
 
-def _after(known: Entry | None, step: dict[str, Any], number: int) -> Entry | None:
+def _after(before: Entry | None, step: dict[str, Any], number: int) -> Entry | None:
     """A release after one more step; None if that step cannot follow."""
     state, id, time = step["state"], step["id"], step["time"]
     if state == "reserved":
-        if known is not None and known.state != "abandoned":
+        if before is not None and before.state != "abandoned":
             return None
         budget = _budget(step["budget"])
         mu_squared = _fraction(step["mu_squared"]) if "mu_squared" in step else None
         if (mu_squared is None) != (budget.rho is None and budget.delta is None):
             raise ValueError("Gaussian releases have μ², and no others")
         return Entry(id, "reserved", budget, mu_squared, time, step["plan"], None, number)
-    if known is None or known.state != "reserved":
+    if before is None or before.state != "reserved":
         return None
     if state == "published":
-        return replace(known, state="published", time=time, release=step["release"])
+        return replace(before, state="published", time=time, release=step["release"])
     if state == "abandoned":
-        return replace(known, state="abandoned", time=time)
+        return replace(before, state="abandoned", time=time)
     raise ValueError(f"the state {state!r} is not known")

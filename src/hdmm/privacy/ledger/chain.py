@@ -17,8 +17,8 @@ from hdmm.files.atomic import check_regular
 
 FORMAT = 1
 
-_LARGEST = 1 << 28  # bytes of a ledger: several hundred thousand releases
-_LONGEST = 1 << 16  # characters of an entry
+_MAX_BYTES = 1 << 28  # of a ledger: several hundred thousand releases
+_MAX_ENTRY = 1 << 16  # characters of an entry
 _BESIDE = ("", "-journal", "-wal", "-shm")  # the ledger, and what SQLite opens beside it
 _PATIENCE = 5.0  # seconds for which another process may keep the file locked
 _TABLES = (
@@ -71,10 +71,10 @@ def _check_files(file: Path, name: Path) -> int:
             raise ArtefactError(
                 f"{name}{suffix}: is not an hdmm ledger: {error.strerror}; name the file that hdmm ledger create made"
             ) from None
-        if status.st_size > _LARGEST:
+        if status.st_size > _MAX_BYTES:
             raise ArtefactError(
-                f"{name}{suffix}: {status.st_size} bytes are more than a ledger may have ({_LARGEST}); grant the rest "
-                "in a new one"
+                f"{name}{suffix}: {status.st_size} bytes are more than a ledger may have ({_MAX_BYTES}); grant the "
+                "rest in a new one"
             )
         mode = mode if suffix else status.st_mode
     return mode
@@ -82,8 +82,8 @@ def _check_files(file: Path, name: Path) -> int:
 
 def _check_tables(connection: sqlite3.Connection, name: Path) -> None:
     """Refuse tables that are not as they were made: a view in their place could have rows without end."""
-    found = connection.execute("SELECT type, substr(sql, 1, 200) FROM sqlite_master LIMIT 3").fetchall()
-    if sorted(found, key=str) != sorted((("table", statement) for statement in _TABLES[:2]), key=str):
+    tables = connection.execute("SELECT type, substr(sql, 1, 200) FROM sqlite_master LIMIT 3").fetchall()
+    if sorted(tables, key=str) != sorted((("table", statement) for statement in _TABLES[:2]), key=str):
         raise _no_ledger(name)
 
 
@@ -112,27 +112,27 @@ def contents(connection: sqlite3.Connection, name: Path) -> tuple[list[dict[str,
     _check_tables(connection, name)
     rows = connection.execute("SELECT number, content, hash FROM ledger ORDER BY number")  # read one by one
     tips = connection.execute("SELECT hash FROM tip LIMIT 2").fetchall()
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     previous = ""
     for expected, (number, text, digest) in enumerate(rows):
         if number != expected:
             raise damaged(name, f"entry {expected} is missing")
-        content = _parsed(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+        content = _parsed(text) if isinstance(text, str) and len(text) <= _MAX_ENTRY else None
         if number == 0 and content is not None and content.get("hdmm") == "ledger" and content.get("format") != FORMAT:
             raise ArtefactError(f"{name}: has format {content.get('format')}, this version reads {FORMAT}; update hdmm")
         if content is None or digest != _link(previous, text):
             raise damaged(name, f"entry {number} was changed: its hash does not match")
-        found.append(content)
+        entries.append(content)
         previous = digest
-    if not found or found[0].get("hdmm") != "ledger":
+    if not entries or entries[0].get("hdmm") != "ledger":
         raise _no_ledger(name)
     if tips != [(previous,)]:
-        raise damaged(name, f"entry {len(found)}, the last one, is missing")
-    return found, previous
+        raise damaged(name, f"entry {len(entries)}, the last one, is missing")
+    return entries, previous
 
 
 def check_pages(connection: sqlite3.Connection, name: Path) -> None:
-    """Refuse a file in which SQLite finds errors, also where no entry is."""
+    """Refuse a file in which SQLite finds errors, even outside the entries."""
     if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
         raise damaged(name, "SQLite finds errors in its pages")
 

@@ -25,17 +25,18 @@ from typing import Any, Literal, final
 
 from hdmm.errors import BudgetError, FaultError
 from hdmm.privacy.balls import ball, precision
-from hdmm.privacy.budget import Budget, decimal_text
+from hdmm.privacy.budget import LIMITS, Budget, decimal_text
 from hdmm.privacy.calibrate import certified_sigma
 
-_UP, _DOWN = Context(prec=20, rounding=ROUND_CEILING), Context(prec=6, rounding=ROUND_FLOOR)
-_LEAST = Fraction(1, 10**100)  # the least epsilon that a budget may have
+_UP = Context(prec=20, rounding=ROUND_CEILING)  # for what is charged
+_DOWN = Context(prec=6, rounding=ROUND_FLOOR)  # for what is left
+_LEAST_EPSILON, _ = LIMITS["epsilon"]
 
 
 @final
 @dataclass(frozen=True)
 class Amount:
-    """What is spent or left: ε of Laplace noise and ρ of Gaussian noise, or ρ of both where ρ is granted.
+    """What is spent or left: ε of Laplace noise and ρ of Gaussian noise, or ρ of both if ρ is granted.
 
     Under (ε, δ), ``late`` says that the ρ which was spent is also that of Laplace releases after a Gaussian one.
     """
@@ -103,7 +104,7 @@ class Charged:
         return Amount(self.epsilon, None if granted.delta is None else self.mu_squared / 2, late=bool(self.late))
 
     def left(self, granted: Budget) -> Amount:
-        """What one more release may take; under (ε, δ), so much by Laplace noise or so much by Gaussian noise."""
+        """What one more release may take; under (ε, δ), one amount by Laplace noise or another by Gaussian noise."""
         if granted.rho is not None:
             return Amount(None, max(granted.rho - self.rho, Fraction(0)))
         assert granted.epsilon is not None
@@ -112,7 +113,7 @@ class Charged:
             return Amount(rest, None)
         free = max(capacity(rest, granted.delta) - self.mu_squared, Fraction(0))
         epsilon = epsilon_of_laplace(free) if self.gaussians else rest
-        return Amount(epsilon, rounded(free / 2, _DOWN), "or")
+        return Amount(epsilon, round_fraction(free / 2, _DOWN), "or")
 
 
 def _within(budget: Budget, epsilon: Fraction, delta: Fraction) -> bool:
@@ -124,14 +125,14 @@ def _within(budget: Budget, epsilon: Fraction, delta: Fraction) -> bool:
 def mu_squared_of(budget: Budget) -> Fraction | None:
     """μ² of a Gaussian release at this budget, rounded up; None for a Laplace release."""
     if budget.rho is not None:
-        return rounded(2 * budget.rho, _UP)
-    return None if budget.delta is None else rounded(1 / certified_sigma(budget) ** 2, _UP)
+        return round_fraction(2 * budget.rho, _UP)
+    return None if budget.delta is None else round_fraction(1 / certified_sigma(budget) ** 2, _UP)
 
 
 @lru_cache(maxsize=256)
 def capacity(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The μ² that Gaussian releases may have together at (ε, δ): one for which ball arithmetic proves it."""
-    if epsilon < _LEAST:
+    if epsilon < _LEAST_EPSILON:
         return Fraction(0)
     try:
         return 1 / certified_sigma(Budget(epsilon, delta)) ** 2
@@ -143,23 +144,23 @@ def capacity(epsilon: Fraction, delta: Fraction) -> Fraction:
 def mu_squared_of_laplace(epsilon: Fraction) -> Fraction:
     """μ² of the least Gaussian release that leaks all that any ε-private one leaks, rounded up.
 
-    μ = 2·Φ⁻¹(e^ε/(1 + e^ε)): there the trade-off curves of both meet (Dong, Roth and Su 2019).
+    At μ = 2·Φ⁻¹(e^ε/(1 + e^ε)) the trade-off curves of both meet (Dong, Roth and Su 2019).
     """
     with precision(320 + int(3 * epsilon) + 2 * epsilon.denominator.bit_length()):
         half = ball(epsilon / 2)
         quantile = half.tanh().erfinv() if epsilon < 1 else (2 / (1 + (2 * half).exp())).erfcinv()
-        return rounded(_fraction((8 * quantile**2).upper()), _UP)
+        return round_fraction(_fraction((8 * quantile**2).upper()), _UP)
 
 
 def epsilon_of_laplace(mu_squared: Fraction) -> Fraction:
-    """The largest ε of which a Laplace release counts as so much μ², rounded down."""
-    if mu_squared < _LEAST**2:
+    """The largest ε at which a Laplace release counts as at most this μ², rounded down."""
+    if mu_squared < _LEAST_EPSILON**2:
         return Fraction(0)
     with precision(320 + int(mu_squared) + 2 * mu_squared.denominator.bit_length()):
         root = (ball(mu_squared) / 8).sqrt()
         epsilon = (root.erf().atanh() * 2) if mu_squared < 1 else (2 / root.erfc() - 1).log()
-        found = rounded(_fraction(epsilon.lower()), _DOWN)
-    return found if found >= _LEAST else Fraction(0)
+        rounded_down = round_fraction(_fraction(epsilon.lower()), _DOWN)
+    return rounded_down if rounded_down >= _LEAST_EPSILON else Fraction(0)
 
 
 def _fraction(end: Any) -> Fraction:
@@ -168,6 +169,6 @@ def _fraction(end: Any) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def rounded(value: Fraction, context: Context) -> Fraction:
+def round_fraction(value: Fraction, context: Context) -> Fraction:
     """A decimal near a fraction, to the digits and in the direction of the context."""
     return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))

@@ -19,17 +19,17 @@ from typing import Literal, final
 
 from hdmm.privacy.budget import Budget, decimal_text
 from hdmm.privacy.calibrate import leaks_at_most, root_above
-from hdmm.privacy.ledger.composition import Charged, rounded
+from hdmm.privacy.ledger.composition import Charged, round_fraction
 
 USUAL_DELTA = Fraction(1, 10**6)
 
 _SIX_UP = Context(prec=6, rounding=ROUND_CEILING)
 _UNPROTECTED = 1000  # an ε beyond which nobody asks for six digits, which would take long to prove
-_STEPS = 2**15  # of the grid of losses, per size of what is leaked
+_STEPS = 2**15  # of the grid of losses, from zero to about the ε that is leaked
 _NOISE = 1e-12  # above what rounding in Fourier transforms adds to a probability, by three orders of magnitude
 _LEAST_DELTA = Fraction(1, 10**9)  # below, _NOISE would matter
-_MOST_BUDGETS = 50  # that differ; each is one more composition
-_SIZES = (Fraction(1, 10**7), Fraction(150))  # of ε for which the grid was compared with exact values
+_MAX_BUDGETS = 50  # that differ; each is one more composition
+_EPSILONS = (Fraction(1, 10**7), Fraction(150))  # for which the grid was compared with exact values
 
 
 @final
@@ -55,15 +55,15 @@ def leaks(releases: Sequence[tuple[Budget, Fraction | None]], delta: Fraction) -
     laplace = [budget.epsilon for budget, mu_squared in releases if mu_squared is None and budget.epsilon is not None]
     mu_squared = sum((mu_squared for _, mu_squared in releases if mu_squared is not None), Fraction(0))
     added = sum(laplace, Fraction(0))
-    found = [Leak("Laplace", added)] if laplace else []
+    by_noise = [Leak("Laplace", added)] if laplace else []
     if mu_squared:
         gaussian = gaussian_epsilon(mu_squared, delta)
-        found.append(Leak("Gaussian", gaussian, delta))
+        by_noise.append(Leak("Gaussian", gaussian, delta))
         if laplace:
             counted = charged.epsilon + gaussian_epsilon(charged.mu_squared, delta)  # as they were admitted
             together = epsilon_together(laplace, mu_squared, min(added + gaussian, counted), delta)
-            found.append(Leak("both", together, delta))
-    return tuple(found)
+            by_noise.append(Leak("both", together, delta))
+    return tuple(by_noise)
 
 
 def gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
@@ -73,22 +73,22 @@ def gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
     if leaks_at_most(1 / mu, low, delta):
         return low
     if high > _UNPROTECTED:
-        return rounded(high, _SIX_UP)
+        return round_fraction(high, _SIX_UP)
     while high - low > high / 10**16:
         middle = (low + high) / 2
         low, high = (low, middle) if leaks_at_most(1 / mu, middle, delta) else (middle, high)
-    return rounded(high, _SIX_UP)
+    return round_fraction(high, _SIX_UP)
 
 
 def epsilon_together(laplace: Sequence[Fraction], mu_squared: Fraction, most: Fraction, delta: Fraction) -> Fraction:
     """An ε, to six digits, at which Laplace releases of these ε and Gaussian ones of this μ² leak at most δ together.
 
-    ``most`` is such an ε that is known already, and the answer where distributions would be inaccurate or slow.
+    ``most`` is such an ε that is known already, and the answer if distributions would be inaccurate or slow.
     """
-    if delta < _LEAST_DELTA or not _SIZES[0] <= most <= _SIZES[1] or len(set(laplace)) > _MOST_BUDGETS:
-        return rounded(most, _SIX_UP)
-    found = _by_distributions(laplace, mu_squared, most, delta)
-    return rounded(min(most, Fraction(found)) if isfinite(found) else most, _SIX_UP)
+    if delta < _LEAST_DELTA or not _EPSILONS[0] <= most <= _EPSILONS[1] or len(set(laplace)) > _MAX_BUDGETS:
+        return round_fraction(most, _SIX_UP)
+    epsilon = _by_distributions(laplace, mu_squared, most, delta)
+    return round_fraction(min(most, Fraction(epsilon)) if isfinite(epsilon) else most, _SIX_UP)
 
 
 def _by_distributions(laplace: Sequence[Fraction], mu_squared: Fraction, size: Fraction, delta: Fraction) -> float:
@@ -97,14 +97,14 @@ def _by_distributions(laplace: Sequence[Fraction], mu_squared: Fraction, size: F
     mu = _above(root_above(mu_squared))
     step = max(float(size), mu) / _STEPS
     joint = privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=step)
-    for epsilon, times in Counter(laplace).items():
-        private = common.DifferentialPrivacyParameters(_above(epsilon), 0)
+    for laplace_epsilon, times in Counter(laplace).items():
+        private = common.DifferentialPrivacyParameters(_above(laplace_epsilon), 0)
         worst = privacy_loss_distribution.from_privacy_parameters(private, value_discretization_interval=step)
         joint = joint.compose(worst if times == 1 else worst.self_compose(times))
-    found = float(joint.get_epsilon_for_delta(float(delta) - _NOISE))
-    return _above(Fraction(found)) if isfinite(found) else inf
+    epsilon = float(joint.get_epsilon_for_delta(float(delta) - _NOISE))
+    return _above(Fraction(epsilon)) if isfinite(epsilon) else inf
 
 
 def _above(value: Fraction) -> float:
-    """A float that is above a fraction by more than floats are rounded."""
+    """A float above a fraction, by more than its rounding error."""
     return float(value) * (1 + 1e-12)

@@ -21,7 +21,7 @@ from hdmm.privacy.ledger.leakage import USUAL_DELTA, Leak, leaks
 from hdmm.privacy.unit import Unit
 from hdmm.text import text_table
 
-_LONGEST_ID = 200
+_MAX_ID = 200  # characters
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -84,7 +84,7 @@ class Ledger:
         return cls(path, account.granted, account.unit)
 
     def reserve(self, id: str, budget: Budget, unit: Unit, plan_digest: str) -> Entry:
-        """Charge a release before its noise is drawn; durable on return. Refused where too little is left.
+        """Charge a release before its noise is drawn; durable on return. Refused if too little is left.
 
         An id that is published already raises `AlreadyPublished` and is not charged again.
         """
@@ -93,12 +93,12 @@ class Ledger:
         mu_squared = mu_squared_of(budget)
         with chain.transaction(self.path, self.path, writing=True) as connection:
             account = read_account(connection, self.path)
-            known = account.latest(id)
-            if known is not None and known.state == "published":
-                raise AlreadyPublished(known)
-            if known is not None and known.state == "reserved":
+            entry = account.latest(id)
+            if entry is not None and entry.state == "published":
+                raise AlreadyPublished(entry)
+            if entry is not None and entry.state == "reserved":
                 raise BudgetError(
-                    f"id={id!r}: was reserved on {known.time} and not published; noise may have been drawn, so it "
+                    f"id={id!r}: was reserved on {entry.time} and not published; noise may have been drawn, so it "
                     "stays charged: choose another id, or abandon this one (hdmm ledger abandon), and spend once more"
                 )
             if unit != account.unit:
@@ -117,24 +117,24 @@ class Ledger:
         _check_digest("release_digest", release_digest)
         with chain.transaction(self.path, self.path, writing=True) as connection:
             account = read_account(connection, self.path)
-            known = account.latest(id)
-            if known is not None and known.state == "published":
-                if known.release == release_digest:
-                    return known
+            entry = account.latest(id)
+            if entry is not None and entry.state == "published":
+                if entry.release == release_digest:
+                    return entry
                 raise BudgetError(
-                    f"id={id!r}: was published on {known.time} with another release; reserve another id for this one"
+                    f"id={id!r}: was published on {entry.time} with another release; reserve another id for this one"
                 )
-            self._check_reserved(id, known)
+            self._check_reserved(id, entry)
             return self._append(connection, account, {"state": "published", "id": id, "release": release_digest})
 
     def abandon(self, id: str) -> Entry:
         """Give up a reserved release. It stays charged; its id may be reserved again, which is charged again."""
         with chain.transaction(self.path, self.path, writing=True) as connection:
             account = read_account(connection, self.path)
-            known = account.latest(id)
-            if known is not None and known.state == "published":
-                raise BudgetError(f"id={id!r}: was published on {known.time} and cannot be abandoned; keep it")
-            self._check_reserved(id, known)
+            entry = account.latest(id)
+            if entry is not None and entry.state == "published":
+                raise BudgetError(f"id={id!r}: was published on {entry.time} and cannot be abandoned; keep it")
+            self._check_reserved(id, entry)
             return self._append(connection, account, {"state": "abandoned", "id": id})
 
     def entries(self) -> tuple[Entry, ...]:
@@ -146,13 +146,13 @@ class Ledger:
         return self._account().spent()
 
     def left(self) -> Amount:
-        """What one more release may take; under (ε, δ) it is so much by Laplace noise or so much by Gaussian noise."""
+        """What one more release may take; under (ε, δ), one amount by Laplace noise or another by Gaussian noise."""
         return self._account().left()
 
     def leaked(self) -> tuple[Leak, ...]:
         """What all releases leak, by kind of noise and together.
 
-        An ε with δ is at the granted δ, or at 1e-6 where ρ is granted. It supposes that no budget was chosen by looking
+        An ε with δ is at the granted δ, or at 1e-6 if ρ is granted. It supposes that no budget was chosen by looking
         at an earlier release; what was granted holds in any case.
         """
         return self._leaked(self._account())
@@ -168,7 +168,7 @@ class Ledger:
     def describe(self) -> str:
         """The grant, what is spent and left, what was leaked, and a table of the releases."""
         account = self._account()
-        found = self._leaked(account)
+        leaked = self._leaked(account)
         summary = text_table(
             ["ledger", str(self.path)],
             [
@@ -176,10 +176,10 @@ class Ledger:
                 ["granted", account.granted],
                 ["spent", account.spent()],
                 ["left", account.left()],
-                *[["leaked", leak] for leak in found],
+                *[["leaked", leak] for leak in leaked],
             ],
         )
-        if any(leak.delta is not None for leak in found):
+        if any(leak.delta is not None for leak in leaked):
             summary += "\n\nWhat is leaked at a δ supposes budgets that were not chosen by looking at earlier releases."
         rows = [
             [entry.id, entry.state, entry.budget, entry.time, entry.plan[:12], (entry.release or "")[:12]]
@@ -195,11 +195,11 @@ class Ledger:
         delta = account.granted.delta or USUAL_DELTA
         return leaks([(entry.budget, entry.mu_squared) for entry in account.entries], delta)
 
-    def _check_reserved(self, id: str, known: Entry | None) -> None:
-        if known is None:
+    def _check_reserved(self, id: str, entry: Entry | None) -> None:
+        if entry is None:
             raise BudgetError(f"id={id!r}: is not in the ledger {self.path}; reserve it first")
-        if known.state == "abandoned":
-            raise BudgetError(f"id={id!r}: was abandoned on {known.time}; reserve it again, which is charged again")
+        if entry.state == "abandoned":
+            raise BudgetError(f"id={id!r}: was abandoned on {entry.time}; reserve it again, which is charged again")
 
     def _check_suffices(self, account: Account, budget: Budget, mu_squared: Fraction | None) -> None:
         granted = account.granted
@@ -223,8 +223,8 @@ class Ledger:
 
 
 def _check_id(id: str) -> None:
-    if not isinstance(id, str) or not id.isprintable() or not 1 <= len(id) <= _LONGEST_ID:
-        raise InputError(f"id={id!r}: expected 1 to {_LONGEST_ID} printable characters, for example id='2026-census'")
+    if not isinstance(id, str) or not id.isprintable() or not 1 <= len(id) <= _MAX_ID:
+        raise InputError(f"id={id!r}: expected 1 to {_MAX_ID} printable characters, for example id='2026-census'")
 
 
 def _check_digest(name: str, digest: str) -> None:

@@ -57,12 +57,12 @@ def _accept(
     v = place * 2.0**-_PLACE
     t = v * (cell + v / 2) * 4.0**-_CELL
     q = t - t * t / 2  # q ≤ 1 - exp(-t) ≤ q + t³/6
-    r = 1 - test * 2.0**-_TEST  # accept where one minus the uniform, which is at most r, exceeds 1 - exp(-t)
+    r = 1 - test * 2.0**-_TEST  # accept if one minus the uniform, which is at most r, exceeds 1 - exp(-t)
     return r >= q + t * t * t / 6 + _MARGIN, r <= q - _MARGIN
 
 
 def _round(sigma: Fraction, position: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Round sigma·x, where x·2**(_PLACE + _CELL) is in [position, position + 1); say where that is certain."""
+    """Round sigma·x, where x·2**(_PLACE + _CELL) is in [position, position + 1); say which are certain."""
     exponent = 64 - int(sigma).bit_length()  # sigma·2**exponent is below 2**64
     shift = np.uint64(_PLACE + _CELL + exponent - 64 - 1)
     product = _high_product(position, int(sigma * 2**exponent))  # sigma·x is in [product, product + 3)/2**(shift + 1)
@@ -89,7 +89,7 @@ def _finish(sigma: Fraction, cell: int, place: Uniform, test: Uniform) -> int:
 
 
 def _accepted(cell: int, place: Uniform, test: Uniform) -> bool:
-    """Return whether test < exp(-t), where t = (cell + v/2)·v/4**_CELL and v is the place."""
+    """Return whether test < exp(-t), with t = (cell + v/2)·v/4**_CELL and v the place."""
     from flint import arb, ctx
 
     while True:

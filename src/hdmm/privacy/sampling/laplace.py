@@ -68,7 +68,7 @@ def _digit_tail(decay: Fraction) -> Callable[[int], arb]:
 
 
 def _nonzero_tail(decay: Fraction) -> Callable[[int], arb]:
-    """Return the tail of a 0 or 1 that says whether k ≠ 0: tail(1) = 2p/(1+p), where p = exp(-decay)."""
+    """Return the tail of a 0 or 1 that says whether k ≠ 0: tail(1) = 2p/(1+p) with p = exp(-decay)."""
     from flint import arb
 
     rate = rational(decay)

@@ -1,6 +1,6 @@
 """Discrete Laplace and rounded Gaussian noise: exact laws, at millions of values per second, in bounded memory.
 
-docs/noise.md has the whole argument, in the order of `table`, `laplace` and `gaussian`.
+docs/noise.md has the whole argument, in the order of `tail_table`, `laplace` and `gaussian`.
 """
 
 from __future__ import annotations

@@ -22,9 +22,10 @@ from hdmm.privacy.sampling.stream import random_bytes, random_words
 if TYPE_CHECKING:
     from flint import arb
 
-_COARSE, _FINE = 16, 64  # bits of a uniform that a table looks at first, and next; the law is the same for any widths
-# Reached with a probability below exp(-2**12) and 2**-3900: a source that gets there is broken.
-_OUTCOMES, _LONGEST = 2**14, 2**12
+_COARSE = 16  # bits of a uniform that a table looks at first; the law is the same for any width
+_FINE = 64  # bits that it looks at next
+_OUTCOMES = 2**14  # reached with a probability below exp(-2**12): a source that gets there is broken
+_LONGEST = 2**12  # bits of a uniform, exceeded with a probability below 2**-3900: likewise
 
 
 @final
@@ -43,7 +44,7 @@ class Uniform:
         self.width += 64
 
     def below(self, number: arb) -> bool | None:
-        """Say whether the real is below the number, or None where bits or ball leave it open."""
+        """Say whether the real is below the number, or None if bits or ball leave it open."""
         scaled = number * 2**self.width
         # A comparison with a ball is true only when it is true for every number in the ball.
         return True if self.value + 1 <= scaled else False if self.value >= scaled else None
@@ -54,7 +55,7 @@ class Uniform:
 class TailTable:
     """A law on 0, 1, 2, … given by its tail: the outcome is how many of tail(1) > tail(2) > … exceed a uniform real.
 
-    `floors` holds floor(tail(i)·2**_FINE) up to the first i where it is zero, in rising order. `guide` holds the
+    `floors` holds floor(tail(i)·2**_FINE) up to the first i at which it is zero, in rising order. `guide` holds the
     outcome for each leading word of _COARSE bits, and -1 for those that leave it open.
     """
 
@@ -65,10 +66,10 @@ class TailTable:
     @classmethod
     def of(cls, tail: Callable[[int], arb]) -> TailTable:
         """Tabulate a law, with certified floors."""
-        found = [_certified_floor(tail, 1)]
-        while found[-1] > 0:
-            found.append(_certified_floor(tail, len(found) + 1))
-        floors = np.array(found[::-1], dtype=np.uint64)
+        falling = [_certified_floor(tail, 1)]
+        while falling[-1] > 0:
+            falling.append(_certified_floor(tail, len(falling) + 1))
+        floors = np.array(falling[::-1], dtype=np.uint64)
         within = np.bincount((floors >> np.uint64(_FINE - _COARSE)).astype(np.int64), minlength=2**_COARSE)
         guide = np.where(within > 0, -1, floors.size - np.cumsum(within))
         return cls(tail, floors, guide.astype(np.int16))
