@@ -18,13 +18,13 @@ from typing import Any, final
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import LinearEstimator, loss
 from hdmm.estimators.least_squares import local_least_squares
-from hdmm.matrix import LARGEST, Dense, Identity, Matrix, Norm, Spiked, Total
+from hdmm.matrix import MAX_ENTRY, Dense, Identity, Matrix, Norm, Spiked, Total
 from hdmm.strategy import Block, Strategy
 from hdmm.strategy.block import REACH, largest_reach
 from hdmm.strategy.integers import round_columns, round_lengths
 from hdmm.workload import Encoded
 
-_LEAST_BITS, _MOST_BITS = 8, LARGEST.bit_length() - 1
+_LEAST_BITS, _MOST_BITS = 8, MAX_ENTRY.bit_length() - 1
 """Precisions to try; with more, entries of nearly 1 would exceed the largest of an integer matrix."""
 _COARSEST_BITS = 3
 """The coarsest precision of a single factor, if the answers would be too large otherwise."""

@@ -96,7 +96,7 @@ def across(condition: str, schema: Schema) -> Condition:
             f"condition {condition[:60]!r}: it takes {len(signed)} products; the limit is {_TERMS}; "
             "ask for its parts as products of their own, or merge its attributes"
         )
-    return Condition.built(signed, classes)
+    return Condition.of(signed, classes)
 
 
 def _evaluate(tree: Tree, lookup: Callable[[Leaf], Mask]) -> Mask:

@@ -270,7 +270,7 @@ class Custom(Predicates):
                 f"custom: the table has {len(self.rows[0])} columns, but {name!r} has {domain.size} cells"
             )
         rows = np.array(self.rows)
-        return matrix.Dense(rows.astype(float) if abs(rows).max() > matrix.LARGEST else rows)
+        return matrix.Dense(rows.astype(float) if abs(rows).max() > matrix.MAX_ENTRY else rows)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [f"query {row + 1}" for row in range(len(self.rows))]
@@ -338,7 +338,7 @@ class Not(Predicates):
     def matrix(self, name: str, domain: Domain) -> Matrix:
         check_cells(name, domain)
         inner = self.inner.matrix(name, domain)
-        if not is_binary(inner):
+        if not inner.binary:
             raise WorkloadError("~: only predicates (rows of zeros and ones) have a negation")
         return matrix.Complement(inner)
 
@@ -371,27 +371,6 @@ def _conditional(predicates: Predicates) -> bool:
         case Identity():
             return predicates.where is not None
     return isinstance(predicates, (Where, Level))
-
-
-def is_binary(rows: Matrix) -> bool:
-    """Whether every entry is zero or one, from the structure of a matrix where it has one.
-
-    Elsewhere sums, absolute sums and squared sums of each row agree.
-    """
-    match rows:
-        case matrix.Identity() | matrix.Total() | matrix.Prefix() | matrix.Width() | matrix.AllRange():
-            return True
-        case matrix.Complement():  # only predicates have one
-            return True
-        case matrix.Select() | matrix.Restricted():
-            return is_binary(rows.inner)
-        case matrix.Stack():
-            return all(weight in (0, 1) for weight in rows.weights) and all(is_binary(part) for part in rows.parts)
-    if rows.dtype.kind != "i":
-        return False
-    ones = np.ones(rows.shape[1], np.int64)
-    sums = rows.apply(ones)
-    return bool((sums == rows.power(1).apply(ones)).all() and (sums == rows.power(2).apply(ones)).all())
 
 
 def _satisfied(condition: str | None, name: str, domain: Domain) -> NDArray[np.bool_]:
