@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from hdmm.workload import predicates as p
+from hdmm import workload as p
 from hdmm.workload.products import Product
 
 WORDS: dict[str, p.Predicates] = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final, get_args
 
+from hdmm import workload as p
 from hdmm.errors import InputError, SpecError
 from hdmm.objective import Aim
 from hdmm.privacy.calibrate import NoiseKind
@@ -19,9 +20,8 @@ from hdmm.schema import Schema
 from hdmm.spec.products import WORDS, product_data
 from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, number, scalar, word
 from hdmm.spec.schema import domain_data, read_schema
-from hdmm.workload import predicates as p
 from hdmm.workload.marginals import marginals
-from hdmm.workload.products import MOST_PRODUCTS, Product, Workload
+from hdmm.workload.products import MAX_PRODUCTS, Product, Workload
 from hdmm.workload.sql import read_sql
 from hdmm.workload.targets import Target, read_targets
 
@@ -116,8 +116,8 @@ def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
             raise error if isinstance(error, Mistake) else Mistake(here, str(error)) from None
         products += found
         places += [here] * len(found)
-        if len(products) > MOST_PRODUCTS:
-            raise Mistake(here, f"with this entry there are more than {MOST_PRODUCTS:,} products; ask for fewer")
+        if len(products) > MAX_PRODUCTS:
+            raise Mistake(here, f"with this entry there are more than {MAX_PRODUCTS:,} products; ask for fewer")
     try:
         return Workload(schema, products)
     except InputError as error:
