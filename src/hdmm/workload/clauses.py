@@ -26,6 +26,8 @@ Resolve: TypeAlias = Callable[[str], tuple[str, str | None]]
 """From a column's name to an attribute, and to one of its levels or None."""
 
 _SUPPORTED = "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses"
+_COMPARISONS: dict[str, Comparison] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+"""The parser's names of comparisons."""
 _MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _MAX_CHARACTERS = 1 << 20
@@ -136,14 +138,6 @@ class _Reader:
     def read(self, node: Any) -> Tree:
         from sqlglot import exp
 
-        comparisons: dict[type[Any], Comparison] = {
-            exp.EQ: "=",
-            exp.NEQ: "<>",
-            exp.LT: "<",
-            exp.LTE: "<=",
-            exp.GT: ">",
-            exp.GTE: ">=",
-        }
         match node:
             case exp.Paren():
                 return self.read(node.this)
@@ -165,8 +159,8 @@ class _Reader:
             case exp.Between() if not node.args.get("symmetric"):
                 low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
                 return self._leaf(node.this, lambda domain: _compare(domain, ">=", low) & _compare(domain, "<=", high))
-            case _ if type(node) in comparisons:
-                operator = comparisons[type(node)]
+            case _ if type(node).__name__ in _COMPARISONS:
+                operator = _COMPARISONS[type(node).__name__]
                 column, value = node.this, node.expression
                 if not isinstance(column, exp.Column):
                     column, value, operator = value, column, _MIRROR[operator]
@@ -208,8 +202,7 @@ class _Reader:
     def _bare(self, node: Any) -> Leaf:
         def decide(domain: Domain) -> Mask:
             if not isinstance(domain, Boolean):
-                reason = "alone is not a condition: it is not boolean; compare it with a value"
-                raise WorkloadError(f"{node.name!r} {reason}")
+                raise WorkloadError(f"{node.name!r} is not a condition: it is not boolean; compare it with a value")
             return _compare(domain, "=", "true")
 
         return self._leaf(node, decide)

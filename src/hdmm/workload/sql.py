@@ -7,7 +7,6 @@ domain is answered, even without records: which groups are empty is private.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
@@ -146,7 +145,8 @@ def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
                 parts.append([sum(columns[:count], ()) for count in range(len(columns), -1, -1)])
             case exp.Cube():
                 columns = [_columns(schema, item) for item in node.expressions]
-                parts.append([sum(chosen, ()) for chosen in _all_subsets(columns)])
+                counts = range(len(columns), -1, -1)
+                parts.append([sum(chosen, ()) for count in counts for chosen in combinations(columns, count)])
             case _:
                 parts.append([_columns(schema, node)])
     sets = [tuple(dict.fromkeys(sum(choice, ()))) for choice in product(*parts)]
@@ -183,11 +183,6 @@ def _check_sets(statements: list[Any]) -> None:
                 f"GROUP BY asks for more than {MAX_PRODUCTS:,} sets of columns, or for very long ones, each a table "
                 f"of its own; a CUBE of {MAX_PRODUCTS.bit_length() - 1} columns fits: group by fewer columns at once"
             )
-
-
-def _all_subsets(columns: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
-    for count in range(len(columns), -1, -1):
-        yield from combinations(columns, count)
 
 
 def _columns(schema: Schema, node: Any) -> tuple[str, ...]:
