@@ -5,10 +5,10 @@ HdmmError
 │   ├── SchemaError       an attribute or its domain
 │   ├── WorkloadError     a product, a predicate set or a condition
 │   ├── SpecError         a spec file; carries the line
-│   ├── BudgetError       epsilon, delta, rho or what is left of them
+│   ├── BudgetError       epsilon, delta, rho, or what remains of them
 │   ├── ArtefactError     a plan or release that is damaged, unknown or not to be trusted
 │   ├── DataError         a data source as a whole: its path, its header, never its records
-│   ├── TooLargeError     something that would not fit; says what would
+│   ├── TooLargeError     something that would not fit into memory; says what would
 │   └── NotSupportedError something that this version cannot do; says what it can
 └── FaultError            a fault of the machine: disk, permissions, entropy (exit code 1)
 
@@ -22,10 +22,12 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TypeGuard
 
-_LONGEST = 2000
-"""Characters of a message: a value that fills pages is cut out of its middle, so that the remedy stays."""
-_WORD, _CHOICES = 100, 4096
-"""The longest word, and the most choices, for which the nearest one is looked for."""
+_MAX_MESSAGE = 2000
+"""Characters of a message. Longer ones lose their middle, so that the remedy at the end stays."""
+_MAX_WORD = 100
+"""Longer words are not compared with the choices."""
+_MAX_CHOICES = 4096
+"""Only this many choices are compared with a word."""
 
 
 class HdmmError(Exception):
@@ -35,9 +37,9 @@ class HdmmError(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
-        if len(text) <= _LONGEST:
+        if len(text) <= _MAX_MESSAGE:
             return text
-        return f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+        return f"{text[: _MAX_MESSAGE // 2]} … {text[-_MAX_MESSAGE // 2 :]}"
 
 
 class InputError(HdmmError):
@@ -82,32 +84,32 @@ class FaultError(HdmmError):
     """The machine failed: disk, permissions, randomness."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a hint such as ``; did you mean 'age'?``, or the choices when nothing is near."""
-    choices = [str(choice) for choice in islice(known, _CHOICES)]
-    close = closest(word, choices)
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """A hint such as ``; did you mean 'age'?``, or the first choices if none is close."""
+    first = [str(choice) for choice in islice(choices, _MAX_CHOICES)]
+    close = closest(word, first)
     if close is not None:
         return f"; did you mean {close!r}?"
-    if not choices:
+    if not first:
         return ""
-    shown = ", ".join(repr(choice) for choice in choices[:12])
-    return f"; known: {shown}{', …' if len(choices) > 12 else ''}"
+    shown = ", ".join(repr(choice) for choice in first[:12])
+    return f"; known: {shown}{', …' if len(first) > 12 else ''}"
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is most like another one, if one is; among very many, only the first are looked at."""
-    if len(word) > _WORD:
+def closest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that is most like a word, or None if none is close; only the first choices are compared."""
+    if len(word) > _MAX_WORD:
         return None
-    choices = [choice for choice in islice(known, _CHOICES) if len(choice) <= _WORD]
-    return next(iter(get_close_matches(word, choices, n=1, cutoff=0.6)), None)
+    short = [choice for choice in islice(choices, _MAX_CHOICES) if len(choice) <= _MAX_WORD]
+    return next(iter(get_close_matches(word, short, n=1, cutoff=0.6)), None)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer, and not a truth value."""
+    """Whether a value is an integer and not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def check_integer(name: str, value: object, low: int, *, example: int) -> None:
-    """Refuse an argument that is no integer from ``low`` on."""
+    """Refuse an argument that is not an integer of at least ``low``."""
     if not is_integer(value) or value < low:
         raise InputError(f"{name}={value!r}: expected an integer from {low}, for example {name}={example}")

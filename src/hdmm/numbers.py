@@ -1,8 +1,8 @@
 """The one way from a text to a number: exact, and bounded before anything is computed.
 
 ``1e300000000`` is a short text and a number that fills the memory. So digits and exponents are counted first, and
-Decimal, Fraction, int and float only ever see numbers of at most `MOST_DIGITS` digits. Numbers that are given as Python
-numbers keep to the same bound.
+Decimal, Fraction, int and float only ever see numbers of at most `MAX_DIGITS` digits. Python numbers keep to the same
+bound.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
-MOST_DIGITS = 4000
-"""Digits of an integer, or of a numerator or denominator written out: just below those that Python prints."""
+MAX_DIGITS = 4000
+"""Digits of an integer, or of a numerator or denominator written out: just below Python's limit for printing."""
 
-_MOST_BITS = MOST_DIGITS * 33219281 // 10**7
-_LONGEST = 2 * MOST_DIGITS + 16  # a numerator and a denominator with their signs
-_SHOWN = 48  # characters of a value that a message repeats
+_MAX_BITS = MAX_DIGITS * 33219281 // 10**7
+"""MAX_DIGITS in bits."""
+_MAX_TEXT = 2 * MAX_DIGITS + 16
+"""Characters of a number: a numerator and a denominator with their signs."""
+_MAX_SHOWN = 48
+"""Characters of a value that a message repeats."""
 _INTEGER = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
 _DECIMAL = re.compile(r"[+-]?(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
 _RATIO = re.compile(r"([+-]?[0-9]+)/([0-9]+)")
@@ -25,80 +28,77 @@ _RATIO = re.compile(r"([+-]?[0-9]+)/([0-9]+)")
 
 @final
 class NumberError(ValueError):
-    """A text is no number, or one of more digits than are ever needed; the message is a reason without the value."""
+    """A text is not a number, or has too many digits. The message gives the reason without the value."""
 
 
-def integer(given: str | int) -> int:
-    """An integer from text, or an integer as it is.
+def integer(value: str | int) -> int:
+    """An integer, from text or from an integer.
 
     >>> integer(" -12 ")
     -12
     """
-    if isinstance(given, int):
-        return _bounded_integer(given)
-    text = _short(given)
+    if isinstance(value, int):
+        return _bounded_integer(value)
+    text = _short(value)
     if not _INTEGER.fullmatch(text):
         raise NumberError("expected an integer")
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_DIGITS:
         raise _too_long()
     return int(text)
 
 
-def decimal(given: str | int | float | Decimal) -> Decimal:
-    """A finite decimal from text or from a number; floats are what Python prints for them.
+def decimal(value: str | int | float | Decimal) -> Decimal:
+    """A finite decimal from text or from a number; a float stands for the text that Python prints for it.
 
     >>> decimal("1e-3"), decimal(0.1)
     (Decimal('0.001'), Decimal('0.1'))
     """
-    if isinstance(given, Decimal):
-        if not given.is_finite():
+    if isinstance(value, Decimal):
+        if not value.is_finite():
             raise NumberError("expected a finite number")
-        parts = given.as_tuple()
+        parts = value.as_tuple()
         _check_size(len(parts.digits), int(parts.exponent))
-        return given
-    if isinstance(given, int):
-        return Decimal(_bounded_integer(given))
-    text = _short(str(given))
-    found = _DECIMAL.fullmatch(text)
-    if found is None:
+        return value
+    if isinstance(value, int):
+        return Decimal(_bounded_integer(value))
+    text = _short(str(value))
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
         raise NumberError("expected a number")
-    whole, after, alone, exponent = found.groups()
+    whole, after, alone, exponent = match.groups()
     if exponent is not None and len(exponent) > 6:  # leading zeros count: nobody writes them
         raise _too_long()
     _check_size(len(whole or "") + len(after or alone or ""), int(exponent or 0))
     return Decimal(text)
 
 
-def fraction(given: str | int | float | Decimal | Fraction) -> Fraction:
+def fraction(value: str | int | float | Decimal | Fraction) -> Fraction:
     """The exact fraction that a text such as ``1/3`` or ``1e-17`` stands for, or a number.
 
     >>> fraction("1/3"), fraction("1e-3"), fraction(0.1)
     (Fraction(1, 3), Fraction(1, 1000), Fraction(1, 10))
     """
-    if isinstance(given, Fraction):
-        _bounded_integer(given.numerator)
-        _bounded_integer(given.denominator)
-        return given
-    if isinstance(given, str):
-        text = _short(given)
-        found = _RATIO.fullmatch(text)
-        if found is not None:
-            numerator, denominator = integer(found[1]), integer(found[2])
-            if not denominator:
-                raise NumberError("expected a denominator above 0")
-            return Fraction(numerator, denominator)
-    return Fraction(decimal(given))
+    if isinstance(value, Fraction):
+        _bounded_integer(value.numerator)
+        _bounded_integer(value.denominator)
+        return value
+    if isinstance(value, str) and (match := _RATIO.fullmatch(_short(value))):
+        numerator, denominator = integer(match[1]), integer(match[2])
+        if not denominator:
+            raise NumberError("expected a denominator above 0")
+        return Fraction(numerator, denominator)
+    return Fraction(decimal(value))
 
 
-def real(given: str | int | float) -> int | float:
-    """An integer, or a floating-point number, which may be infinite or NaN, from text or as it is."""
-    if isinstance(given, int):
-        return _bounded_integer(given)
-    if isinstance(given, str) and _INTEGER.fullmatch(_short(given)):
-        return integer(given)
-    if isinstance(given, float) or _short(given).lstrip("+-").lower() in ("inf", "infinity", "nan"):
-        return float(given)
-    return float(decimal(given))
+def real(value: str | int | float) -> int | float:
+    """An integer or a float, which may be infinite or NaN, from text or from a number."""
+    if isinstance(value, int):
+        return _bounded_integer(value)
+    if isinstance(value, str) and _INTEGER.fullmatch(_short(value)):
+        return integer(value)
+    if isinstance(value, float) or _short(value).lstrip("+-").lower() in ("inf", "infinity", "nan"):
+        return float(value)
+    return float(decimal(value))
 
 
 def shown(value: object) -> str:
@@ -108,40 +108,38 @@ def shown(value: object) -> str:
     ("'abc'", '<an integer of 16610 bits>', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'… (60 characters)")
     """
     if isinstance(value, str):
-        return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}… ({len(value)} characters)"
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return repr(value) if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]!r}… ({len(value)} characters)"
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return f"<an integer of {value.bit_length()} bits>"
-    if isinstance(value, Fraction) and max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
-        return f"<a fraction of {max(value.numerator.bit_length(), value.denominator.bit_length())} bits>"
-    if isinstance(value, (list, tuple, set, frozenset, dict)):
-        return f"<{len(value)} items>" if len(value) > _SHOWN else _cut(value)
-    return _cut(value)
-
-
-def _cut(value: object) -> str:
+    if isinstance(value, Fraction):
+        bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+        if bits > _MAX_BITS:
+            return f"<a fraction of {bits} bits>"
+    if isinstance(value, (list, tuple, set, frozenset, dict)) and len(value) > _MAX_SHOWN:
+        return f"<{len(value)} items>"
     try:
         text = repr(value)
     except ValueError:  # an integer inside is longer than Python prints
         return f"<{type(value).__name__}>"
-    return text if len(text) <= 4 * _SHOWN else f"{text[: 4 * _SHOWN]}…"
+    return text if len(text) <= 4 * _MAX_SHOWN else f"{text[: 4 * _MAX_SHOWN]}…"
 
 
 def _short(text: str) -> str:
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_TEXT:
         raise _too_long()
     return text.strip()
 
 
 def _check_size(digits: int, exponent: int) -> None:
-    if digits + abs(exponent) > MOST_DIGITS:
+    if digits + abs(exponent) > MAX_DIGITS:
         raise _too_long()
 
 
-def _bounded_integer(given: int) -> int:
-    if given.bit_length() > _MOST_BITS:
+def _bounded_integer(value: int) -> int:
+    if value.bit_length() > _MAX_BITS:
         raise _too_long()
-    return given
+    return value
 
 
 def _too_long() -> NumberError:
-    return NumberError(f"a number has at most {MOST_DIGITS} digits, zeros of its exponent included")
+    return NumberError(f"a number has at most {MAX_DIGITS} digits, zeros of its exponent included")

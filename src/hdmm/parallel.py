@@ -1,6 +1,6 @@
 """Work in pieces that several threads share, with one BLAS thread in each.
 
-BLAS's own threads wait for each other inside every small product; whole pieces keep all cores busy, also while data is
+BLAS's own threads wait for each other inside every small product. Whole pieces keep all cores busy, even while data is
 copied and converted.
 """
 
@@ -16,12 +16,12 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-MOST = 8
+MAX_THREADS = 8
 """More threads would wait for memory, and each holds a few pieces."""
-FEW = 1 << 17
-"""Elements up to which starting threads is not worth while."""
+MAX_SERIAL = 1 << 17
+"""Up to this many elements, starting threads does not pay."""
 
-_EACH = 4
+_PIECES_PER_THREAD = 4
 """Pieces that each thread works on before the results are taken."""
 
 Item = TypeVar("Item")
@@ -30,20 +30,20 @@ Result = TypeVar("Result")
 
 @contextmanager
 def waves(elements: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterator[list[Result]]]]:
-    """A function that works on items, a few at the same time, and hands out the results of each few together.
+    """A function that works on items in threads, a wave of several at a time, and yields the results of each wave.
 
-    What is done with these results is done before the next items are begun, so that they may be written over them.
+    The next wave begins only after the caller has taken these results, so it may write them over items already read.
     """
-    threads = 1 if elements <= FEW else min(os.cpu_count() or 1, MOST)
+    threads = 1 if elements <= MAX_SERIAL else min(os.cpu_count() or 1, MAX_THREADS)
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
-        if elements > FEW:
-            stack.enter_context(_controller().limit(limits=1, user_api="blas"))
+        if elements > MAX_SERIAL:
+            stack.enter_context(one_blas_thread())
 
         def run(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[list[Result]]:
-            left = iter(items)
-            while some := list(islice(left, 1 if pool is None else _EACH * threads)):
-                yield list(map(work, some) if pool is None else pool.map(work, some))
+            pending = iter(items)
+            while wave := list(islice(pending, 1 if pool is None else _PIECES_PER_THREAD * threads)):
+                yield list(map(work, wave) if pool is None else pool.map(work, wave))
 
         yield run
 

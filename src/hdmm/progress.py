@@ -1,4 +1,4 @@
-"""What is reported while something takes long."""
+"""Progress of long work, as it is reported to the caller."""
 
 from __future__ import annotations
 
@@ -38,5 +38,4 @@ def stage(on_progress: OnProgress | None, name: str) -> Callable[[float], None]:
     """A function that reports how much of a stage is done."""
     if on_progress is None:
         return lambda done: None
-    report = on_progress
-    return lambda done: report(Progress(name, done))
+    return lambda done: on_progress(Progress(name, done))

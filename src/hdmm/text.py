@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-_PRINTED = 10_000
-"""Bits of the integers that are printed digit by digit."""
+_MAX_PRINTED_BITS = 10_000
+"""Larger integers are divided before they are printed: Python refuses to print very long ones."""
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows under their column names: numbers to the right, everything else to the left, nothing for None."""
     cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(columns)]
-    right = [
-        any(isinstance(row[i], (int, float)) and not isinstance(row[i], bool) for row in rows)
-        for i in range(len(columns))
-    ]
+    widths = [max(len(text) for text in column) for column in zip(columns, *cells, strict=True)]
+    right = [any(_is_number(row[i]) for row in rows) for i in range(len(columns))]
     lines = [columns, ["─" * width for width in widths], *cells]
     return "\n".join(
         "  ".join(
@@ -27,10 +24,10 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def count_text(count: int) -> str:
-    """A count for people to read: exact while it is short, and its size beyond."""
+    """A count for people to read: exact up to 15 digits, beyond that its size, such as 1.2e20."""
     power = 0
-    if count.bit_length() > _PRINTED:  # Python does not print much longer ones
-        power = (count.bit_length() - _PRINTED) * 3 // 10
+    if count.bit_length() > _MAX_PRINTED_BITS:
+        power = (count.bit_length() - _MAX_PRINTED_BITS) * 3 // 10
         count //= 10**power
     digits = str(count)
     if len(digits) <= 15 and not power:
@@ -46,10 +43,14 @@ def bytes_text(count: int) -> str:
     return f"{count_text(count // 10**15)} PB"
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not _is_number(value):
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"

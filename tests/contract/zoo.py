@@ -47,6 +47,7 @@ from hdmm.matrix.axis_gram import (
     SumGram,
     WidthGram,
 )
+from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.pidentity import PIdentityGram, _ProductGram
 from hdmm.operators.opt0.laplace import _Part
@@ -67,8 +68,8 @@ _INTEGERS = _RNG.integers(-3, 4, (3, 5))
 _REALS = _RNG.normal(size=(2, 4))
 _PIDENTITY = PIdentity(np.array([[1, 0, 0.5, 2, 0], [0, 3, 0, 1, 1]]))
 
-_OR = Condition.of(np.array([[0, 1], [1, 1]], bool), {0: np.array([0, 1, 1]), 1: np.array([1, 0])})
-_XOR = Condition.of(np.array([[0, 1], [1, 0]], bool), {0: np.array([0, 1, 1]), 1: np.array([1, 0, 1, 0])})
+_OR = Condition.of(signed_boxes(np.array([[0, 1], [1, 1]], bool)), {0: np.array([0, 1, 1]), 1: np.array([1, 0])})
+_XOR = Condition.of(signed_boxes(np.array([[0, 1], [1, 0]], bool)), {0: np.array([0, 1, 1]), 1: np.array([1, 0, 1, 0])})
 
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),

@@ -93,10 +93,11 @@ def test_measurements_of_nothing_are_no_records():
     np.testing.assert_array_equal(nonnegative_counts(strategy, [np.full(3, -5)], [1.0]).counts, 0)
 
 
-def test_a_solver_that_does_not_settle_says_so():
+def test_a_solver_that_does_not_settle_says_so(monkeypatch):
+    monkeypatch.setattr("hdmm.optimise.mprgp._MAX_ROUNDS", 2)
     A = np.random.default_rng(0).normal(size=(30, 30))
     with pytest.raises(FaultError, match="did not settle"):
-        least_nonnegative(lambda v: A.T @ (A @ v), A.T @ np.arange(30.0), rounds=2)
+        least_nonnegative(lambda v: A.T @ (A @ v), A.T @ np.arange(30.0))
 
 
 def test_a_vector_of_too_many_cells_is_refused(monkeypatch):

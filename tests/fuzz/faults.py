@@ -114,7 +114,7 @@ FAULTS = {
     "standard errors 2% too large": Fault("hdmm.plans.plan:accuracy", _larger_errors),
     "predicted RMSE 2% too small": Fault("hdmm.plans.plan:rmse", _smaller),
     "~ leaves out other and missing": Fault("hdmm.workload.predicates:Not.matrix", _forgetful),
-    "prefixes shifted by one": Fault("hdmm.workload.predicates:Prefix.matrix", _shifted),
+    "prefixes shifted by one": Fault("hdmm.workload.ordered:Prefix.matrix", _shifted),
     "<= read as <": Fault("hdmm.workload.clauses:_compare", _strict),
     "sensitivity 2% too small": Fault("hdmm.privacy.unit:Unit.change", _understated),
     "replacing counted as adding": Fault("hdmm.privacy.unit:change_by_replacing", _added, "gaussian"),

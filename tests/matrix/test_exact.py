@@ -42,7 +42,7 @@ def test_any_factors_in_any_pieces(shapes, bits, piece, few, overwrite, seed):
     expected = matrix.dense().astype(object) @ counts.astype(object)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kronecker, "PIECE", piece)
-        patch.setattr(threads, "FEW", few)
+        patch.setattr(threads, "MAX_SERIAL", few)
         found = exact_map(Exact.whole, matrix, reach, counts.copy(), np.dtype(object), overwrite=overwrite)
         assert found.tolist() == expected.tolist()
         if reach * int(counts.max()) <= 2**INTEGER_BITS:

@@ -53,7 +53,7 @@ def test_in_place_of_its_input_and_in_several_threads(shapes, piece, seed):
     expected = product.dense() @ x
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kronecker, "PIECE", piece)
-        patch.setattr(threads, "FEW", 0)
+        patch.setattr(threads, "MAX_SERIAL", 0)
         room = np.zeros(max(x.size, kronecker.work_size(product.steps)), np.int64)
         room[: x.size] = x
         found = kronecker.kron_into(product.steps, room[: x.size], room.view(float))

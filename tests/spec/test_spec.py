@@ -476,7 +476,7 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
 
 def test_an_oversized_file_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spec.yaml").write_text(GOOD)
-    monkeypatch.setattr("hdmm.spec.yaml._LARGEST", len(GOOD) - 1)
+    monkeypatch.setattr("hdmm.spec.yaml._MAX_BYTES", len(GOOD) - 1)
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("the file was read"))
     with pytest.raises(SpecError, match="is refused"):
         Spec.load(tmp_path / "spec.yaml")

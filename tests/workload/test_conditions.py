@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[str, Domain, str]] = {
     "text for a boolean": ("age = 'maybe'", Boolean(), "value 'maybe' is not in the domain"),
     "an order of booleans": ("age >= true", Boolean(), "'>=' does not order true and false"),
     "a range of booleans": ("age BETWEEN false AND true", Boolean(), "'>=' does not order true and false"),
-    "an attribute alone": ("age", AGE, "'age' alone is no condition: it is not boolean; compare it with a value"),
+    "an attribute alone": ("age", AGE, "'age' is not a condition: it is not boolean; compare it with a value"),
     "inside a bin": ("age >= 5", INCOME, "'>= 5' cuts through a bin; bins can be cut only at 0, 10, 50"),
     "above a low edge": ("age > 10", INCOME, "'> 10' cuts through a bin; bins can be cut only at 0, 10, 50"),
     "up to a low edge": ("age <= 10", INCOME, "'<= 10' cuts through a bin"),

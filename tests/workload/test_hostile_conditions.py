@@ -153,8 +153,8 @@ REFUSED = {
     "an order of combinations": ("race > 'white' OR age = 1", "'>' does not order combinations"),
     "missing where nothing is missing": ("sex IS NULL OR age = 1", "'sex' has no cell for missing values"),
     "missing on a level where nothing is": ("\"age group\" IS NULL OR white", "has no cell for missing values"),
-    "a number alone": ("white OR age", "'age' alone is no condition: it is not boolean"),
-    "a level alone": ('white OR "age group"', "'age group' alone is no condition: it is not boolean"),
+    "a number alone": ("white OR age", "'age' is not a condition: it is not boolean"),
+    "a level alone": ('white OR "age group"', "'age group' is not a condition: it is not boolean"),
     "two attributes compared": ("white = black OR age = 1", "'black' is not a value; write texts in single quotes"),
     "conditions compared": ("(sex = 'F') = (age = 1)", "is not an attribute; compare the attribute with a value"),
     "a sub-query": ("sex = 'F' OR age IN (SELECT 1)", "is not supported"),
@@ -229,7 +229,7 @@ def test_a_condition_of_too_many_terms_is_refused_with_what_to_do():
 def test_a_condition_of_too_many_combinations_is_refused_at_once():
     """Each attribute is told apart into three classes: 3^13 are more than a million."""
     where = " OR ".join(f"x{place} = {value}" for place in range(13) for value in (0, 1))
-    with pytest.raises(TooLargeError, match="it tells 1594323 combinations of values apart; the limit is 1048576"):
+    with pytest.raises(TooLargeError, match="it distinguishes 1594323 combinations of values; the limit is 1048576"):
         Workload(WIDE).add("q", where=where)
 
 

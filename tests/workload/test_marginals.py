@@ -126,13 +126,13 @@ def test_marginals_that_are_not_defined_are_refused(options, message: str) -> No
 
 
 def test_more_sets_than_anyone_can_use_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("hdmm.workload.marginals"), "_MOST", 1000)
+    monkeypatch.setattr(import_module("hdmm.workload.marginals"), "MAX_PRODUCTS", 1000)
     with pytest.raises(TooLargeError, match="more than 1000 sets of attributes; ask for fewer, for example up_to=3"):
         marginals(schema_of([2] * 60), all=True)
 
 
 def test_as_many_sets_as_can_be_used_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("hdmm.workload.marginals"), "_MOST", 1024)
+    monkeypatch.setattr(import_module("hdmm.workload.marginals"), "MAX_PRODUCTS", 1024)
     assert len(marginals(schema_of([2] * 10), all=True).products) == 1024
 
 

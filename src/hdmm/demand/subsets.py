@@ -1,7 +1,7 @@
 """What a workload asks of every set of attributes, given two numbers for each of its Gram factors.
 
-On its attribute a factor V counts by one number for totals and by one for the rest. A term of the Gram asks of each set
-a of its attributes the product of its coefficient, of the rest on the attributes in a, and of the totals on the others.
+A factor V has two numbers on its attribute: one for totals and one for the rest. A term of the Gram asks of each set a
+of its attributes the product of its coefficient, of the rest on the attributes in a, and of the totals on the others.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from hdmm.matrix.arrays import Array
 from hdmm.matrix.axes import Axes, subsets
 from hdmm.matrix.gram import Gram
 
-_MOST = 1 << 22
-"""The most sets of attributes that all terms may have, each counted as often as it occurs."""
-_KNOWN: WeakKeyDictionary[Gram, Subsets] = WeakKeyDictionary()
+_MAX_SETS = 1 << 22
+"""Most sets of attributes that all terms may have, each counted as often as it occurs."""
+_CACHE: WeakKeyDictionary[Gram, Subsets] = WeakKeyDictionary()
 
 
 def subsets_of(gram: Gram) -> Subsets:
-    """What a Gram asks of every set of attributes; worked out once."""
-    known = _KNOWN.get(gram)
-    if known is None:
-        known = _KNOWN[gram] = Subsets(gram)
-    return known
+    """What a Gram asks of every set of attributes; computed once for each Gram."""
+    if gram not in _CACHE:
+        _CACHE[gram] = Subsets(gram)
+    return _CACHE[gram]
 
 
 @final
@@ -41,7 +40,7 @@ class Subsets:
         self.problem = Problem(gram, self.axes)
         place = {axis: i for i, axis in enumerate(self.axes)}
         touched = [tuple(place[axis] for axis in sorted(term.factors) if axis in place) for term in gram.terms]
-        if sum(2.0 ** len(places) for places in touched) > _MOST:
+        if sum(2.0 ** len(places) for places in touched) > _MAX_SETS:
             raise TooLargeError("the products have too many attributes together")
         self.sets: dict[Axes, int] = {}
         """The number of every set of places that occurs."""
@@ -61,7 +60,7 @@ class Subsets:
         return np.where(total > 1e-14 * total.max(), total, 0.0)
 
     def slopes(self, i: int, weights: Array, errors: Sequence[Array]) -> Array:
-        """How the weighted sum of what is asked grows with the numbers on the rest of each factor at place i."""
+        """The derivative of the weighted sum of what is asked, by the number on the rest of each factor at place i."""
         slopes = np.zeros(len(self.problem.factors[i]))
         for group in self._groups:
             group.add_slopes(slopes, i, weights, errors)
@@ -95,17 +94,17 @@ class _Group:
     def add_slopes(self, slopes: Array, i: int, weights: Array, errors: Sequence[Array]) -> None:
         """Add ∂(Σ_a weight·v_a)/∂tr(K_iV) to every factor V of attribute i."""
         values = self._values(errors)
-        for own in range(self.places.shape[1]):
-            here = self.places[:, own] == i
+        for position in range(self.places.shape[1]):
+            here = self.places[:, position] == i
             if not here.any():
                 continue
             for column, subset in enumerate(self._subsets):
-                if own in subset:
+                if position in subset:
                     product = self.coefficients * weights[self.sets[:, column]]
                     for j, pair in enumerate(values):
-                        if j != own:
+                        if j != position:
                             product *= pair[int(j in subset)]
-                    slopes += np.bincount(self.which[here, own], weights=product[here], minlength=len(slopes))
+                    slopes += np.bincount(self.which[here, position], weights=product[here], minlength=len(slopes))
 
     def _values(self, errors: Sequence[Array]) -> list[Array]:
         """For each position the errors on totals and on the rest, term by term."""

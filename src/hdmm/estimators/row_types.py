@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.matrix import Array, Matrix
-from hdmm.workload.predicates import is_binary
 
 _DIGITS = 12
 """Digits to which entries must agree to count as equal."""
@@ -112,7 +111,7 @@ def row_types(matrix: Matrix, masks: Array) -> RowTypes:
 
     For zeros and ones it is enough how many cells of each kind a row holds, and nothing is written out.
     """
-    if not is_binary(matrix):
+    if not matrix.binary:
         return entry_types(matrix.dense().astype(float)[:, :, None] * masks.T)
     kinds, numbers = _distinct(masks.T)
     members = numbers.reshape(-1)[:, None] == np.arange(len(kinds))

@@ -1,7 +1,7 @@
 """Files that hdmm writes and reads back: JSON that begins with its format, size and checksum. Never pickle.
 
 NaN, infinities, duplicate keys, unknown formats and files that are damaged, cut short or oversized are refused. A file
-is checked piece by piece first, so that JSON which would take too much memory is refused before it is parsed.
+is first checked piece by piece, so that JSON that would take too much memory is refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -31,22 +31,28 @@ from hdmm.text import bytes_text, count_text
 Integers = NDArray[np.int64]
 
 FORMAT = 1
+"""The format that this version writes and reads."""
 LARGEST = 1 << 30
-_HEADER = 1024
-_OPEN, _CLOSE = b', "content":\n', b"\n}\n"
-_QUOTE = "'"
-_SHORT = 40
-"""Characters of a number that need no counting."""
+"""Most bytes of a file."""
+_MAX_HEADER = 1024
+"""Most bytes of a header."""
+_OPEN = b', "content":\n'
+"""What stands between the header and the content."""
+_CLOSE = b"\n}\n"
+"""What follows the content."""
+_SHORT_NUMBER = 40
+"""Numbers of at most this many characters are parsed without further checks."""
 _PIECE = 1 << 20
 """Bytes that are in memory while a file is only checked."""
-_LITTLE = 1 << 26
-"""Memory that reading a file may always take."""
-_FEW = 1 << 21
-"""Values of JSON that a plan may always have."""
+_FREE_MEMORY = 1 << 26
+"""Bytes that reading a file may always take, whatever the limit."""
+_FREE_VALUES = 1 << 21
+"""Values of JSON that a plan may always have, however short it is."""
 _MOST = {"plan": (1 << 20, 1 << 20, 1 << 23), "release": (1 << 20, 8, 1 << 22)}
-"""Objects, lists and values of a file's JSON. A plan has, for each of at most 2**18 products, two objects and their
-attributes, and for each block an object, two lists and the attributes again. A release has one object for each file."""
-# The one form that is written, whole, so that nothing in a header is ever interpreted.
+"""Most objects, lists and values of a file's JSON. A plan has, for each of at most 2**18 products, two objects and
+their attributes, and for each block an object, two lists and the attributes again. A release has one object per file.
+"""
+# The whole header of the one npy form that is written: nothing in a header is ever interpreted.
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '<(?P<kind>[if])8', 'fortran_order': False, 'shape': \((?P<shape>[0-9]{1,12},|"
     rb"[0-9]{1,12}, [0-9]{1,12})\), \} *\n",
@@ -62,7 +68,7 @@ def encode(kind: str, content: Any) -> bytes:
         structure.add(payload[start : start + _PIECE])
     try:
         _check_structure(kind, structure, f"this {kind}")
-    except ArtefactError as error:  # what is written can be read back
+    except ArtefactError as error:  # it could not be read back
         raise TooLargeError(str(error)) from None
     header = {"hdmm": kind, "format": FORMAT, "bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
     return json.dumps(header).removesuffix("}").encode() + _OPEN + payload + _CLOSE
@@ -74,7 +80,7 @@ def decode(kind: str, data: bytes, name: str) -> Any:
 
 
 def read(kind: str, path: Path, digest: str | None = None) -> Any:
-    """Read and check an artefact, and that the whole file has this SHA-256 digest, where one is given."""
+    """Read and check an artefact; if a SHA-256 digest is given, the whole file must have it."""
     try:
         with open_regular(path) as (file, size):
             if size > LARGEST:
@@ -85,20 +91,9 @@ def read(kind: str, path: Path, digest: str | None = None) -> Any:
 
 
 def _read(kind: str, file: BinaryIO, size: int, name: str, digest: str | None = None) -> Any:
-    """Header first; then the payload, once to check it and once to read it."""
-    head, opened, _ = file.read(_HEADER + len(_OPEN)).partition(_OPEN)
-    header = _json(head + b"}", name) if opened and len(head) <= _HEADER else None
-    if not isinstance(header, dict) or "hdmm" not in header:
-        raise ArtefactError(f"{name}: is not an hdmm {kind} file; make one with hdmm {kind}")
-    if header["hdmm"] != kind:
-        raise ArtefactError(f"{name}: is an hdmm {shown(header['hdmm']).strip(_QUOTE)} file, expected a {kind}")
-    if header.get("format") != FORMAT:
-        raise ArtefactError(
-            f"{name}: has format {shown(header.get('format')).strip(_QUOTE)}, this version reads {FORMAT}; update hdmm "
-            "or plan again"
-        )
-    if set(header) != {"hdmm", "format", "bytes", "sha256"}:
-        raise ArtefactError(f"{name}: its header is damaged; make the file again")
+    """Read the header, then the payload: once to check it and once to parse it."""
+    head, opened, _ = file.read(_MAX_HEADER + len(_OPEN)).partition(_OPEN)
+    header = _check_header(kind, _json(head + b"}", name) if opened and len(head) <= _MAX_HEADER else None, name)
     start = len(head) + len(_OPEN)
     length = size - start - len(_CLOSE)
     damaged = ArtefactError(f"{name}: is damaged or cut short: its checksum does not match; make the file again")
@@ -122,6 +117,21 @@ def _read(kind: str, file: BinaryIO, size: int, name: str, digest: str | None = 
     return _json(content, name)
 
 
+def _check_header(kind: str, header: Any, name: str) -> dict[str, Any]:
+    """The header of a file; refuse anything but a file of this kind and format."""
+    if not isinstance(header, dict) or "hdmm" not in header:
+        raise ArtefactError(f"{name}: is not an hdmm {kind} file; make one with hdmm {kind}")
+    if header["hdmm"] != kind:
+        other = shown(header["hdmm"]).strip("'")
+        raise ArtefactError(f"{name}: is an hdmm {other} file, expected a {kind}")
+    if header.get("format") != FORMAT:
+        other = shown(header.get("format")).strip("'")
+        raise ArtefactError(f"{name}: has format {other}, this version reads {FORMAT}; update hdmm or plan again")
+    if set(header) != {"hdmm", "format", "bytes", "sha256"}:
+        raise ArtefactError(f"{name}: its header is damaged; make the file again")
+    return header
+
+
 def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
     while length and (piece := file.read(min(length, _PIECE))):
         length -= len(piece)
@@ -130,11 +140,11 @@ def _pieces(file: BinaryIO, length: int) -> Iterator[bytes]:
 
 def _check_structure(kind: str, structure: Structure, name: str) -> None:
     """Refuse JSON that no file of this kind holds, or that would not fit into memory."""
-    objects, lists, values = _MOST["release" if kind == "release" else "plan"]
+    objects, lists, values = _MOST["release" if kind == "release" else "plan"]  # checkpoints hold plans
     if kind == "release":  # nearly every object is a file with its checksum: about 100 bytes
         objects, values = min(objects, structure.bytes // 96 + 64), min(values, structure.bytes // 24 + 64)
     else:  # beside tables of numbers, a value is an attribute or a word
-        values = min(values, structure.bytes // 12 + _FEW)
+        values = min(values, structure.bytes // 12 + _FREE_VALUES)
     for count, most, word in (
         (structure.objects, objects, "objects"),
         (structure.lists, lists, "lists"),
@@ -145,7 +155,7 @@ def _check_structure(kind: str, structure: Structure, name: str) -> None:
                 f"{name}: has more than {count_text(most)} {word} of JSON, which no {kind} needs; ask for fewer "
                 "products, values or ranges"
             )
-    if structure.memory > max(memory_limit(), _LITTLE):
+    if structure.memory > max(memory_limit(), _FREE_MEMORY):
         raise TooLargeError(
             f"{name}: takes about {bytes_text(structure.memory)} to read; the limit is {bytes_text(memory_limit())}: "
             "plan for fewer products, or allow more memory (--memory)"
@@ -153,11 +163,11 @@ def _check_structure(kind: str, structure: Structure, name: str) -> None:
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
-    """Write a file so that it is there whole or not at all; by default it must not exist yet."""
+    """Write a file whole or not at all; by default it must not exist yet."""
     if not overwrite:
         check_new(path)
     try:
-        sync_directory(path.absolute().parent)  # what cannot be made durable is refused before it is there
+        sync_directory(path.absolute().parent)  # fails before anything is written if nothing can be made durable
         with scratch.directory(beside=path.absolute().parent) as private:
             new = private / "new"
             with open(new, "xb") as file:
@@ -177,20 +187,20 @@ def write(path: Path, data: bytes, *, overwrite: bool = False) -> None:
 
 
 def encode_array(array: NDArray[Any]) -> bytes:
-    """Integers, or floating-point numbers, in npy form."""
+    """Integers or floats in npy form."""
     buffer = io.BytesIO()
     write_array(buffer, array)
     return buffer.getvalue()
 
 
 def write_array(file: io.BufferedIOBase, array: NDArray[Any]) -> None:
-    """Write integers, or floating-point numbers, in npy form, some at a time."""
+    """Write integers or floats in npy form, some at a time."""
     kind = "<f8" if array.dtype.kind == "f" else "<i8"
     np.lib.format.write_array(file, np.ascontiguousarray(array, kind), version=(1, 0), allow_pickle=False)
 
 
 def decode_array(data: bytes, name: str) -> Integers:
-    """Integers from npy form; anything else is refused, and nothing is allocated on the word of its header."""
+    """Integers from npy form; anything else is refused, and no memory is allocated because a header asks for it."""
     array = decode_numbers(data, name)
     if array.dtype.kind != "i":
         raise ArtefactError(f"{name}: does not hold an array of integers")
@@ -198,32 +208,30 @@ def decode_array(data: bytes, name: str) -> Integers:
 
 
 def decode_numbers(data: bytes, name: str) -> NDArray[Any]:
-    """Integers or floating-point numbers from npy form."""
-    found = _NPY.match(data)
-    if found is None:
-        raise ArtefactError(f"{name}: does not hold an array of integers")
-    shape = tuple(int(size) for size in found["shape"].split(b",") if size.strip())
-    if prod(shape) * 8 != len(data) - found.end():
-        raise ArtefactError(f"{name}: does not hold an array of integers")
-    kind = f"<{found['kind'].decode()}8"
-    return np.frombuffer(data, kind, offset=found.end()).reshape(shape).astype(kind[1:])
+    """Integers or floats from npy form."""
+    header = _NPY.match(data)
+    shape = tuple(int(size) for size in header["shape"].split(b",") if size.strip()) if header else ()
+    if header is None or prod(shape) * 8 != len(data) - header.end():
+        raise ArtefactError(f"{name}: does not hold an array of integers or floats in npy form")
+    kind = f"{header['kind'].decode()}8"
+    return np.frombuffer(data, f"<{kind}", offset=header.end()).reshape(shape).astype(kind)
 
 
 def _json(data: bytes, name: str) -> Any:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(items)
-        if len(found) != len(items):
+        entries = dict(items)
+        if len(entries) != len(items):
             raise ArtefactError(f"{name}: a key stands twice in its JSON")
-        return found
+        return entries
 
     def number(text: str) -> float:
-        value = float(text) if len(text) <= _SHORT else float(real(text))
+        value = float(text) if len(text) <= _SHORT_NUMBER else float(real(text))
         if not isfinite(value):
             raise ArtefactError(f"{name}: {text} is not a number that an artefact may hold")
         return value
 
     def whole(text: str) -> int:
-        return int(text) if len(text) <= _SHORT else integer(text)
+        return int(text) if len(text) <= _SHORT_NUMBER else integer(text)
 
     try:
         return json.loads(data, object_pairs_hook=pairs, parse_float=number, parse_int=whole, parse_constant=number)

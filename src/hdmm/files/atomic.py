@@ -1,4 +1,4 @@
-"""Files: read only if they are regular ones; new ones never over another, and durable."""
+"""Regular files, read and written: other kinds are refused, nothing is overwritten, and new files are durable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO, final
 
 from hdmm.errors import ArtefactError
 
-# A pipe that nobody writes to would block, and a terminal would become ours.
+# Else a pipe that nobody writes to would block, and a terminal would become the controlling one.
 _FLAGS = os.O_RDONLY
 for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
     _FLAGS |= getattr(os, _flag, 0)
@@ -30,18 +30,18 @@ class OversizedError(Exception):
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a regular file to read, and tell its size; anything else is an OSError, and is neither waited for nor read.
+    """Open a regular file for reading, with its size; anything else is an OSError, never waited for and never read.
 
-    What is asked is the open file itself, so that nothing can take its place in between.
+    The open file itself is checked, so that nothing can take its place in between.
     """
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
-        if error.errno == ENXIO:  # what opening a socket gives
+        if error.errno == ENXIO:  # a socket
             raise OSError(EINVAL, _IRREGULAR) from None
         raise
     except ValueError:  # a NUL byte
-        raise OSError(EINVAL, "its name is not one that a file can have") from None
+        raise OSError(EINVAL, "no file can have this name") from None
     try:
         status = os.fstat(descriptor)
         check_regular(status)
@@ -53,7 +53,7 @@ def open_regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def check_regular(status: os.stat_result) -> None:
-    """Refuse what is not a regular file, as an OSError."""
+    """Raise an OSError for anything but a regular file."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
     if not stat.S_ISREG(status.st_mode):
@@ -71,22 +71,22 @@ def read_regular(path: Path, most: int) -> bytes:
 def check_new(path: Path) -> None:
     """Refuse a path that exists already or has no parent directory."""
     try:
-        there = path.exists() or path.is_symlink()
+        taken = path.exists() or path.is_symlink()
     except OSError as error:
         raise ArtefactError(f"{path}: cannot be written: {error.strerror}; choose another name") from None
-    if there:
+    if taken:
         raise already_there(path)
     if not path.absolute().parent.is_dir():
         raise ArtefactError(f"{path}: its parent directory does not exist; create it first")
 
 
 def already_there(path: Path) -> ArtefactError:
-    """The error for a path that another file has."""
+    """The error for a path that is taken."""
     return ArtefactError(f"{path}: exists already and is never overwritten; choose another name")
 
 
 def sync_directory(path: Path) -> None:
-    """Make new names in a directory durable, where the system lets a directory be synced."""
+    """Make new names in a directory durable, if the system can sync a directory."""
     if os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -1,8 +1,8 @@
 """Private temporary directories: removed after use or, if the process is killed, by the next one.
 
 The process that uses a directory holds a lock on a file in it. The kernel releases the lock when the process ends,
-however it ends. So a directory whose lock is free belongs to nobody, and is removed. Where there are no such locks
-(Windows, some network file systems), a process removes only its own.
+however it ends. So a directory whose lock is free belongs to nobody, and is removed. Without such locks (Windows, some
+network file systems), a process removes only its own directories.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if sys.platform != "win32":
 
 _NAME = re.compile(r"\.?hdmm-[0-9a-f]{32}")
 _LOCK = "lock"
-_TRIES = 100
+_MAX_TRIES = 100
 """How often a new directory may be lost to a process that sweeps just before it is locked."""
 
 _held: set[int] = set()
@@ -33,9 +33,9 @@ _held: set[int] = set()
 
 @contextmanager
 def directory(beside: Path | None = None) -> Iterator[Path]:
-    """A new directory that only this user can enter: hidden, beside an output, or by default where TMPDIR says.
+    """A new directory that only this user can enter: hidden beside an output, or by default in TMPDIR.
 
-    What processes that are gone have left there is removed first.
+    Directories left there by dead processes are removed first.
     """
     parent = Path(tempfile.gettempdir()) if beside is None else beside
     sweep(parent)
@@ -45,17 +45,17 @@ def directory(beside: Path | None = None) -> Iterator[Path]:
         yield path
     finally:
         if os.getpid() == owner:  # a forked process may leave the block, too
-            if sys.platform == "win32":  # where an open file cannot be removed
+            if sys.platform == "win32":  # an open file cannot be removed there
                 _release(lock)
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                with suppress(OSError):  # what stays is removed by the next one
+                with suppress(OSError):  # the next process removes whatever stays
                     _remove(path)
                 _release(lock)
 
 
 def sweep(parent: Path) -> None:
-    """Remove what processes of this user that are gone have left in a directory."""
+    """Remove what dead processes of this user have left in a directory."""
     if sys.platform == "win32":
         return
     with suppress(OSError):
@@ -67,7 +67,7 @@ def sweep(parent: Path) -> None:
 
 def _locked(parent: Path, prefix: str) -> tuple[Path, int]:
     """A new directory, and the descriptor of its lock."""
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         path = parent / f"{prefix}{uuid4().hex}"
         path.mkdir(0o700)
         try:
@@ -82,7 +82,7 @@ def _locked(parent: Path, prefix: str) -> tuple[Path, int]:
 
 
 def _take(lock: int) -> bool:
-    """Take a new lock; False where a sweeping process has it."""
+    """Take a new lock; False if a sweeping process has it."""
     if sys.platform != "win32":
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,7 +133,7 @@ if sys.platform != "win32":
             os.close(folder)
 
     def _forget() -> None:
-        """Close the locks of the parent in a forked process, which would else hold them when the parent is gone."""
+        """Close the parent's locks in a forked process, which would otherwise hold them after the parent is gone."""
         for lock in list(_held):
             _release(lock)
 

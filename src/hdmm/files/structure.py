@@ -1,4 +1,4 @@
-"""What JSON holds, counted before it is parsed: a few bytes of brackets become hundreds of bytes of objects."""
+"""Counts what JSON holds before it is parsed: a few bytes of brackets become hundreds of bytes of objects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import final
 
 import numpy as np
 
-_OBJECT, _LIST, _VALUE, _BYTE = 200, 88, 60, 3
-"""Bytes of memory for each object, list and value, and for each byte of text, which is decoded and copied."""
+# Bytes of memory for each object, list and value, and for each byte of text, which is decoded and copied.
+_OBJECT = 200
+_LIST = 88
+_VALUE = 60
+_BYTE = 3
 
 
 @final

@@ -6,14 +6,14 @@ from hdmm.matrix.base import Matrix, Norm, Number
 from hdmm.matrix.compose import Filtered, Kron, Stack
 from hdmm.matrix.condition import Condition
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.leaf import LARGEST, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
+from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
 from hdmm.matrix.wrappers import Complement, Repeated, Restricted, Select, constant_rows
 from hdmm.memory.workspace import DENSE_LIMIT
 
 __all__ = [
     "DENSE_LIMIT",
-    "LARGEST",
+    "MAX_ENTRY",
     "AllRange",
     "Array",
     "AxisGram",

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix.arrays import Array, along
-from hdmm.matrix.intervals import interval_spread, interval_sums, running_sums
+from hdmm.matrix.intervals import interval_sums, interval_sums_t, running_sums
 from hdmm.memory.workspace import check_written
 
 
@@ -34,11 +34,11 @@ class AxisGram(ABC):
         """The sum of all entries."""
 
     def trace(self) -> float:
-        """The sum of the diagonal."""
+        """The sum of the diagonal. Default: of the diagonal written out."""
         return float(self.diagonal().sum())
 
     def dense(self) -> Array:
-        """All entries; refused where they would not fit."""
+        """All entries; refused if they would not fit."""
         check_written(self.size, self.size)
         return np.ascontiguousarray(self.apply(np.eye(self.size)))
 
@@ -178,11 +178,11 @@ class WidthGram(_StructuredGram):
     def apply(self, x: Array) -> Array:
         lows = np.arange(self.n - self.width + 1)
         highs = lows + self.width - 1
-        return interval_spread(interval_sums(x, lows, highs), lows, highs, self.n)
+        return interval_sums_t(interval_sums(x, lows, highs), lows, highs, self.n)
 
     def diagonal(self) -> Array:
         lows = np.arange(self.n - self.width + 1)
-        return interval_spread(np.ones(len(lows)), lows, lows + self.width - 1, self.n)
+        return interval_sums_t(np.ones(len(lows)), lows, lows + self.width - 1, self.n)
 
     def total(self) -> float:
         return (self.n - self.width + 1) * float(self.width) ** 2

@@ -1,4 +1,4 @@
-"""What every matrix can do."""
+"""The base of all matrices: products, Grams, norms and rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Matrix(ABC):
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """int64 where every entry is an integer, else float64."""
+        """int64 if every entry is an integer, else float64."""
 
     @abstractmethod
     def apply(self, x: Array) -> Array:
@@ -52,15 +52,24 @@ class Matrix(ABC):
         """The matrix of the entries' absolute values to the power p."""
 
     @abstractmethod
+    def rows(self, index: Array) -> Array:
+        """Some rows, written out."""
+
     def norm_power(self, p: Norm) -> Number:
-        """The largest column norm to the power p: exact for integer matrices.
+        """The largest column norm to the power p: exact for integer matrices. Default: every column's is computed.
 
         For a stack or sum whose columns cannot be enumerated it is an upper bound.
         """
+        return exact(self.column_norms(p).max())
 
-    @abstractmethod
-    def rows(self, index: Array) -> Array:
-        """Some rows, written out."""
+    @property
+    def binary(self) -> bool:
+        """Whether every entry is zero or one. Default: sums, absolute sums and squared sums of each row agree."""
+        if self.dtype.kind != "i":
+            return False
+        ones = np.ones(self.shape[1], np.int64)
+        sums = self.apply(ones)
+        return bool((sums == self.power(1).apply(ones)).all() and (sums == self.power(2).apply(ones)).all())
 
     def axis_gram(self) -> AxisGram:
         """The Gram matrix of a matrix over one attribute."""
@@ -71,7 +80,7 @@ class Matrix(ABC):
         return column_sums(self.power(p))
 
     def dense(self) -> Array:
-        """All entries written out; refused where they would not fit."""
+        """All entries written out; refused if they would not fit."""
         rows, columns = self.shape
         check_written(rows, columns)
         return self.rows(np.arange(rows))
@@ -79,13 +88,13 @@ class Matrix(ABC):
 
 @singledispatch
 def column_sums(matrix: Matrix) -> Array:
-    """The sum of every column; a matrix of very many rows registers a formula of its own."""
+    """The sum of every column; a matrix of very many rows registers its own formula."""
     return matrix.apply_t(np.ones(matrix.shape[0], matrix.dtype))
 
 
 @singledispatch
 def largest_row_sum(matrix: Matrix) -> Number:
-    """The largest sum of a row; a matrix of very many rows registers a formula of its own."""
+    """The largest sum of a row; a matrix of very many rows registers its own formula."""
     return exact(matrix.apply(np.ones(matrix.shape[1], matrix.dtype)).max())
 
 

@@ -24,8 +24,8 @@ from hdmm.matrix.norms import stacked_norm
 from hdmm.matrix.wrappers import Restricted, Wrapped
 from hdmm.memory.workspace import DENSE_LIMIT
 
-ENUMERABLE = 1 << 24
-"""The most columns whose norms are enumerated one by one."""
+_MAX_COLUMNS = 1 << 24
+"""Most columns whose norms are computed one by one."""
 
 
 @final
@@ -135,17 +135,21 @@ class Stack(Matrix):
         for part, weight in zip(self.parts, weights, strict=True):
             if isinstance(part, Filtered):
                 factored += part.parts()
-                signed += [weight * term.coefficient for term in part.condition.boxes]
+                signed += [weight * box.coefficient for box in part.condition.boxes]
             else:
                 factored.append(part.factors if isinstance(part, Kron) else (part,))
                 signed.append(weight)
         if len({tuple(factor.shape[1] for factor in factors) for factors in factored}) == 1:
-            found = stacked_norm(factored, signed, p)
-            if found is not None:
-                return found
-        if self.shape[1] <= ENUMERABLE:
+            norm = stacked_norm(factored, signed, p)
+            if norm is not None:
+                return norm
+        if self.shape[1] <= _MAX_COLUMNS:
             return exact(self.column_norms(p).max())
-        return _total(w * part.norm_power(p) for w, part in zip(weights, self.parts, strict=True))
+        return sum(weight * part.norm_power(p) for weight, part in zip(weights, self.parts, strict=True))
+
+    @property
+    def binary(self) -> bool:
+        return all(weight in (0, 1) for weight in self.weights) and all(part.binary for part in self.parts)
 
     def rows(self, index: Array) -> Array:
         rows = np.zeros((len(index), self.shape[1]), self.dtype)
@@ -178,8 +182,8 @@ def _(matrix: Stack) -> Number:
 class Filtered(Wrapped):
     """A Kronecker product that counts only the records that satisfy a condition across its attributes.
 
-    The condition's axes are the factors' places. Its products cost one product of the Kronecker product; its Gram is
-    the sum over all pairs of the condition's terms.
+    The condition's axes are the factors' places. A product costs one product of the Kronecker product; the Gram is the
+    sum over all pairs of the condition's boxes.
     """
 
     inner: Kron
@@ -200,17 +204,17 @@ class Filtered(Wrapped):
         return Filtered(self.inner.power(p), self.condition)
 
     def norm_power(self, p: Norm) -> Number:
-        found = stacked_norm(self.parts(), [term.coefficient for term in self.condition.boxes], p)
-        return self.inner.norm_power(p) if found is None else found
+        norm = stacked_norm(self.parts(), [box.coefficient for box in self.condition.boxes], p)
+        return self.inner.norm_power(p) if norm is None else norm
 
     def rows(self, index: Array) -> Array:
         return self.inner.rows(index) * self._holds
 
     def parts(self) -> list[list[Matrix]]:
-        """The factors of each term of the sum."""
+        """The factors of each box of the condition."""
         return [
-            [restricted(factor, term.masks.get(axis)) for axis, factor in enumerate(self.inner.factors)]
-            for term in self.condition.boxes
+            [restricted(factor, box.masks.get(axis)) for axis, factor in enumerate(self.inner.factors)]
+            for box in self.condition.boxes
         ]
 
     @cached_property
@@ -221,17 +225,15 @@ class Filtered(Wrapped):
 
 
 def filtered_terms(grams: Mapping[int, AxisGram], condition: Condition) -> tuple[GramTerm, ...]:
-    """The Gram of a filtered product from the Grams of its factors: a term for each pair of the condition's terms."""
+    """The Gram of a filtered product from the Grams of its factors: a term for each pair of the condition's boxes."""
     terms = []
     for left, right in product_pairs(condition.boxes, repeat=2):
         factors = {}
         for axis, gram in grams.items():
-            one, other = left.masks.get(axis), right.masks.get(axis)
-            if one is None and other is None:
-                factors[axis] = gram
-            else:
-                whole = np.ones(gram.size, bool)
-                factors[axis] = RestrictedGram(gram, whole if one is None else one, whole if other is None else other)
+            restricting = axis in left.masks or axis in right.masks
+            whole = np.ones(gram.size, bool)
+            masks = left.masks.get(axis, whole), right.masks.get(axis, whole)
+            factors[axis] = RestrictedGram(gram, *masks) if restricting else gram
         terms.append(GramTerm(float(left.coefficient * right.coefficient), factors))
     return tuple(terms)
 
@@ -260,13 +262,6 @@ def _transposed_step(factor: Matrix) -> Step:
 
 def _absolute(value: Number) -> Number:
     return value if value >= 0 else -value
-
-
-def _total(values: Iterable[Number]) -> Number:
-    total: Number = 0
-    for value in values:
-        total = total + value
-    return total
 
 
 def _kind(weight: Number) -> np.dtype[Any]:

@@ -1,8 +1,8 @@
 """Conditions across attributes as signed sums of products (paper, appendix A).
 
-A set of cells of several attributes is written Σ_j c_j ⊗_i mask_ij, which is 0 or 1 at every cell. Boxes that do not
-overlap make such a sum; so does everything minus the boxes of the complement, and the shorter of the two is taken:
-``a OR b OR c`` is 1 − ¬a ⊗ ¬b ⊗ ¬c.
+A set of cells of several attributes is written Σ_j c_j ⊗_i mask_ij, which is 0 or 1 at every cell. Disjoint boxes make
+such a sum, and so does everything minus the boxes of the complement; the shorter of the two is taken: ``a OR b OR c``
+is 1 − ¬a ⊗ ¬b ⊗ ¬c.
 """
 
 from __future__ import annotations
@@ -38,16 +38,11 @@ class Condition:
     boxes: tuple[Box, ...]
 
     @staticmethod
-    def of(table: NDArray[np.bool_], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
-        """The condition that holds where ``table`` says so for the classes of a record's cells.
+    def of(signed: Sequence[SignedMasks], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
+        """The condition with these boxes of classes.
 
-        ``classes`` gives for each axis, in the order of the table's dimensions, the class of every cell.
+        ``classes`` gives for each axis, in the order of the boxes' dimensions, the class of every cell.
         """
-        return Condition.built(signed_boxes(table), classes)
-
-    @staticmethod
-    def built(signed: Sequence[SignedMasks], classes: Mapping[int, NDArray[np.int64]]) -> Condition:
-        """The condition whose boxes of classes are given."""
         axes = list(classes)
         return Condition(
             tuple(
@@ -81,7 +76,7 @@ class Condition:
         )
 
     def dense(self, sizes: Sequence[int]) -> Mask:
-        """Whether it holds, for every cell in row-major order; refused nowhere, so mind the size."""
+        """Whether it holds, for every cell in row-major order. The size is not checked."""
         holds = np.zeros(sizes, np.int8)
         for box in self.boxes:
             inside: NDArray[Any] = np.array(box.coefficient, np.int8).reshape([1] * len(sizes))
@@ -94,7 +89,7 @@ class Condition:
 
 
 def signed_boxes(table: NDArray[np.bool_]) -> list[SignedMasks]:
-    """Few boxes, each added or taken away, that add up to a table."""
+    """Few boxes, each added or subtracted, that add up to a table."""
     inside, outside = _boxes(table), _boxes(~table)
     if len(outside) + 1 < len(inside):
         return [(1, {}), *((-1, box) for box in outside)]
@@ -113,7 +108,7 @@ def _boxes(table: NDArray[np.bool_]) -> list[ClassMasks]:
         which = np.array([numbers.setdefault(part.tobytes(), len(numbers)) for part in np.moveaxis(table, axis, 0)])
         filled = len(numbers) - (bytes(table.size // table.shape[axis]) in numbers)
         cuts.append((filled, len(numbers) == 1, axis, which))
-    # An axis that changes nothing is left for later: once the others are cut, nothing depends on it.
+    # An axis that changes nothing comes last: once the others are cut, nothing depends on it.
     _, _, axis, which = min(cuts, key=lambda cut: (cut[1], cut[0], cut[2]))
     boxes = []
     for pattern in range(which.max() + 1):

@@ -1,14 +1,14 @@
 """Exact integer answers by floating-point products, which are many times faster than products of integers.
 
 Floats hold integers up to 2^53 exactly, and sums that stay below it are exact in whatever order they are added. The
-first factors act on the whole vector, as long as nothing can grow beyond that. The others act on a slab of it at a
-time; before one of them would leave the exact range, numbers are split into low and high bits, which go on separately.
-What becomes of a slab's exact answers is written in its place at once, so that one vector is all that is in memory.
+first factors act on the whole vector, as long as nothing can grow beyond that. The others act on one slab of it at a
+time: before one of them would leave the exact range, numbers are split into low and high bits, which go on separately.
+The finished answers of a slab are written in its place at once, so that only one vector is in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple, final
@@ -20,20 +20,21 @@ from hdmm.matrix import kronecker
 from hdmm.matrix.arrays import Array
 from hdmm.matrix.base import Matrix, largest_row_sum
 from hdmm.matrix.compose import Kron
-from hdmm.matrix.kronecker import Advance, Step, kron_apply, kron_into, work_size
+from hdmm.matrix.kronecker import Advance, Step, kron_apply, kron_into, map_slabs, work_size
 from hdmm.matrix.leaf import Dense, Identity, Total
 from hdmm.memory.workspace import empty
-from hdmm.parallel import waves
 
 Integers = NDArray[np.int64]
 
-FLOAT_BITS, INTEGER_BITS = 53, 62
-"""Bits within which numbers are exact: as floats and as integers."""
+FLOAT_BITS = 53
+"""Bits of the integers that floats hold exactly."""
+INTEGER_BITS = 62
+"""Bits of the answers that are computed as 64-bit integers."""
 LOW_BITS = 40
-"""Bits of the low part of an answer that 62 bits may not hold."""
+"""Bits of the low part of an answer that INTEGER_BITS may not hold."""
 _USUAL_BITS = 13
-"""Bits that the answers of a factor of some tens of cells have beyond those of the counts, when it is rounded."""
-_FEWEST_BITS = 4
+"""Bits by which a rounded factor of some tens of cells makes counts longer."""
+_MIN_SPLIT_BITS = 4
 """Bits of a number that are worth a product of its own."""
 
 
@@ -50,7 +51,15 @@ class Exact(NamedTuple):
 
 
 Finish = Callable[[Exact], Array]
-"""What is made of exact answers."""
+"""From exact answers to what is returned, such as noisy ones."""
+
+
+@final
+class Shifted(NamedTuple):
+    """A part of a sum: the integers values·2^shift."""
+
+    values: Array
+    shift: int
 
 
 def exact_map(
@@ -63,20 +72,21 @@ def exact_map(
     overwrite: bool = False,
     on_progress: Advance | None = None,
 ) -> Array:
-    """What ``finish`` makes of the exact answers, a piece at a time, as an array of a type of 8 bytes or of objects.
+    """What ``finish`` makes of the exact answers, a slab at a time, as an array of a type of 8 bytes or of objects.
 
-    ``reach`` bounds how many times the largest count an answer can be. With ``overwrite`` the counts may be lost, and
-    their memory hold what is returned. How large the counts are decides only how many products are needed.
+    ``reach`` is an upper bound on |answer| / max(count). With ``overwrite``, the counts may be lost and their memory
+    may hold the result. The size of the counts affects only the number of products.
     """
     largest = int(counts.max(initial=0))
     bits, narrow = largest.bit_length(), largest * reach <= 1 << INTEGER_BITS
+    answered = _Tail([], [], bits, narrow)
     if isinstance(matrix, Kron) and all(isinstance(factor, Identity) for factor in matrix.factors):
         room = counts if overwrite else empty(counts.size, np.dtype(np.int64))
-        return _Tail([], [], bits, narrow).map(finish, counts, room, dtype, on_progress)
+        return answered.map(finish, counts, room, dtype, on_progress)
     if not isinstance(matrix, Kron) or not all(_sums_exactly(factor) for factor in matrix.factors):
         if narrow:
             answers = matrix.apply(counts)
-            return _Tail([], [], bits, narrow).map(finish, answers, answers, dtype, on_progress)
+            return answered.map(finish, answers, answers, dtype, on_progress)
         return finish(_by_bits(matrix, reach, counts)).astype(dtype, copy=False)
     first_half, second_half = _halves(on_progress)
     steps = matrix.steps
@@ -96,13 +106,13 @@ def reach_of(factor: Matrix) -> int:
 
 
 def slab_size(factors: Sequence[Matrix], largest: int) -> int:
-    """The most elements of a slab, for counts up to the largest."""
+    """Most elements of a slab, if no count is above the largest."""
     head = _head(factors, [_reach_when_rounded(factor) for factor in factors], largest.bit_length())
     return prod(max(factor.shape) for factor in factors[head:])
 
 
 def _reach_when_rounded(factor: Matrix) -> int:
-    """The reach of a factor; one that is not yet rounded to integers is taken for one of usual precision."""
+    """The reach of a factor; for one that is not yet rounded to integers, a usual reach."""
     return reach_of(factor) if factor.dtype.kind == "i" else 1 << _USUAL_BITS
 
 
@@ -113,7 +123,7 @@ def _identity(size: int) -> Step:
 def _halves(on_progress: Advance | None) -> tuple[Advance | None, Advance | None]:
     if on_progress is None:
         return None, None
-    return (lambda part: on_progress(part / 2)), (lambda part: on_progress((1 + part) / 2))
+    return (lambda share: on_progress(share / 2)), (lambda share: on_progress((1 + share) / 2))
 
 
 def _sums_exactly(factor: Matrix) -> bool:
@@ -121,9 +131,9 @@ def _sums_exactly(factor: Matrix) -> bool:
 
     Others, such as ranges, are differences of running sums, which may be larger than any answer.
     """
-    if not isinstance(factor, (Dense, Identity, Total)):
-        return False
-    return isinstance(factor, Identity) or reach_of(factor).bit_length() <= FLOAT_BITS - _FEWEST_BITS
+    if isinstance(factor, (Dense, Total)):
+        return reach_of(factor).bit_length() <= FLOAT_BITS - _MIN_SPLIT_BITS
+    return isinstance(factor, Identity)
 
 
 def _fitting(reaches: Sequence[int], bits: int) -> int:
@@ -135,7 +145,7 @@ def _fitting(reaches: Sequence[int], bits: int) -> int:
 
 
 def _head(factors: Sequence[Matrix], reaches: Sequence[int], bits: int) -> int:
-    """How many factors act on the whole vector: of those that fit, as few as leave slabs that a cache holds."""
+    """How many factors act on the whole vector: of those that fit, the fewest that leave slabs of cache size."""
     head = _fitting(reaches, bits)
     while head and prod(max(factor.shape) for factor in factors[head - 1 :]) <= kronecker.PIECE:
         head -= 1
@@ -162,44 +172,32 @@ class _Tail:
         left = vector.size // columns
         size = left * rows
         out = np.empty(size, dtype) if dtype.kind == "O" else room.view(dtype)[:size]
-        before, after = vector.reshape(left, columns), out.reshape(left, rows)
         chunk = max(1, kronecker.PIECE // max(rows, columns))
-        slabs = [slice(start, min(start + chunk, left)) for start in range(0, left, chunk)]
-        if rows > columns:  # as in kron_apply: nothing that was not read is lost
-            slabs.reverse()
-
-        def work(slab: slice) -> tuple[slice, Array]:
-            return slab, finish(self._answers(before[slab])).reshape(-1, rows)
-
-        done = 0
         # Slabs too large for a cache come one by one, so that few of them are in memory; threads then share each.
-        with waves(size if chunk * rows <= kronecker.PIECE else 0) as run:
-            for results in run(work, slabs):
-                for slab, result in results:
-                    after[slab] = result
-                done += len(results)
-                if on_progress is not None:
-                    on_progress(done / len(slabs))
+        elements = size if chunk * rows <= kronecker.PIECE else 0
+        before, after = vector.reshape(left, columns), out.reshape(left, rows)
+        for share in map_slabs(lambda slabs: finish(self._answers(slabs)), before, after, chunk, elements):
+            if on_progress is not None:
+                on_progress(share)
         return out
 
-    def _answers(self, slab: Array) -> Exact:
-        bits = min(self.bits, int(max(slab.max(), -slab.min())).bit_length()) if self.steps else self.bits
-        return _joined(_parts(self.steps, self.reaches, slab, bits, 0), self.narrow)
+    def _answers(self, slabs: Array) -> Exact:
+        bits = min(self.bits, int(max(slabs.max(), -slabs.min())).bit_length()) if self.steps else self.bits
+        parts = _parts(self.steps, self.reaches, slabs, bits, 0)
+        return Exact(None, _narrow_sum(parts)) if self.narrow else _wide_sum(parts)
 
 
-def _parts(
-    steps: Sequence[Step], reaches: Sequence[int], x: Array, bits: int, shift: int
-) -> Iterator[tuple[Array, int]]:
-    """Arrays, and how many bits to shift them, that add up to the product of the steps with each row of x."""
-    act = _fitting(reaches, bits)
-    if act:
-        rest = prod(step.columns for step in steps[act:])
-        whole = [_identity(len(x)), *steps[:act], _identity(rest)]
-        x = kron_apply(whole, x.reshape(-1), np.dtype(float)).reshape(-1, rest)
-        bits += prod(reaches[:act]).bit_length()
-        steps, reaches = steps[act:], reaches[act:]
+def _parts(steps: Sequence[Step], reaches: Sequence[int], x: Array, bits: int, shift: int) -> Iterator[Shifted]:
+    """Parts that add up to 2^shift times the product of the steps with each row of x, whose numbers have these bits."""
+    fitting = _fitting(reaches, bits)
+    if fitting:
+        rest = prod(step.columns for step in steps[fitting:])
+        acting = [_identity(len(x)), *steps[:fitting], _identity(rest)]
+        x = kron_apply(acting, x.reshape(-1), np.dtype(float)).reshape(-1, rest)
+        bits += prod(reaches[:fitting]).bit_length()
+        steps, reaches = steps[fitting:], reaches[fitting:]
     if not steps:
-        yield x, shift
+        yield Shifted(x.astype(np.int64, copy=False).reshape(-1), shift)
         return
     width = FLOAT_BITS - reaches[0].bit_length()
     high = x * 2.0**-width
@@ -210,30 +208,28 @@ def _parts(
     yield from _parts(steps, reaches, high, bits - width, shift + width)
 
 
-def _joined(parts: Iterator[tuple[Array, int]], narrow: bool) -> Exact:
-    """The sum of shifted parts; without a high part if ``narrow``."""
-    high: Integers | None = None
-    low: Integers | None = None
-    for part, shift in parts:
-        value: Integers = part.astype(np.int64, copy=False).reshape(-1)
-        if narrow:
-            shifted = value << shift if shift else value
-            low = shifted if low is None else np.add(low, shifted, out=shifted if shift else None)
-            continue
-        below = max(LOW_BITS - shift, 0)
-        upper = value >> below << max(shift - LOW_BITS, 0)
-        lower = (value & ((1 << below) - 1)) << shift if below else np.zeros_like(value)
-        high, low = (upper, lower) if high is None or low is None else (high + upper, low + lower)
-    assert low is not None
-    if high is not None:
-        high += low >> LOW_BITS
-        low &= (1 << LOW_BITS) - 1
-    return Exact(high, low)
+def _narrow_sum(parts: Iterator[Shifted]) -> Integers:
+    """The sum of parts that INTEGER_BITS hold."""
+    total = next(parts).values  # the first part is never shifted
+    for values, shift in parts:
+        shifted = values << shift
+        total = np.add(total, shifted, out=shifted)
+    return total
+
+
+def _wide_sum(parts: Iterable[Shifted]) -> Exact:
+    """The sum of parts, with its high and its low bits apart."""
+    high = low = np.zeros(1, np.int64)
+    for values, shift in parts:
+        below = max(LOW_BITS - shift, 0)  # bits of the values that go into the low part
+        high = high + (values >> below << max(shift - LOW_BITS, 0))
+        if below:
+            low = low + ((values & ((1 << below) - 1)) << shift)
+    return Exact(high + (low >> LOW_BITS), low & ((1 << LOW_BITS) - 1))
 
 
 def _by_bits(matrix: Matrix, reach: int, counts: Integers) -> Exact:
-    """Factors that are not written out: so few bits of the counts at a time that no answer is beyond an integer's."""
+    """Answers of factors that are not written out: a few bits of the counts at a time, so that integers hold them."""
     width = INTEGER_BITS - reach.bit_length()
     shifts = range(0, int(counts.max()).bit_length(), width)
-    parts = ((matrix.apply(counts >> shift & ((1 << width) - 1)), shift) for shift in shifts)
-    return _joined(parts, narrow=False)
+    return _wide_sum(Shifted(matrix.apply(counts >> shift & ((1 << width) - 1)), shift) for shift in shifts)

@@ -15,7 +15,7 @@ import numpy as np
 
 from hdmm.matrix.arrays import Array, along
 from hdmm.matrix.axis_gram import AxisGram
-from hdmm.matrix.base import Matrix, Norm, Number
+from hdmm.matrix.base import Matrix, Norm
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import FLOAT, Dense
 
@@ -88,9 +88,6 @@ class _Scaled(Matrix):
     def apply_t(self, y: Array) -> Array:
         return along(self.right, y) * self._product(along(self.left, y) * y)
 
-    def norm_power(self, p: Norm) -> Number:
-        return float(self.column_norms(p).max())
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -112,7 +109,7 @@ class Waves(_Scaled):
 
     def rows(self, index: Array) -> Array:
         n = len(self.right)
-        # Whole periods are taken off while the phases are integers, so that large ones lose no digits.
+        # Whole periods are subtracted while the phases are integers, so that large ones lose no digits.
         if self.basis == "sine":
             phases = np.outer(index + 1, np.arange(1, n + 1)) % (2 * n + 2)
             waves = np.sqrt(2 / (n + 1)) * np.sin(np.pi / (n + 1) * phases)

@@ -1,4 +1,4 @@
-"""Gram matrices as sums of Kronecker products: the one thing that selection sees of a workload."""
+"""Gram matrices as sums of Kronecker products: all that selection sees of a workload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hdmm.matrix.kronecker import Step, kron_apply
 @final
 @dataclass(frozen=True, eq=False)
 class GramTerm:
-    """One Kronecker product: its coefficient and its factors by axis; an axis that is absent is all ones (Total)."""
+    """One Kronecker product: its coefficient and its factors by axis. On an absent axis it is all ones (Total)."""
 
     coefficient: float
     factors: Mapping[int, AxisGram]
@@ -54,9 +54,8 @@ class Gram:
         return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else SumGram(parts)
 
     def at(self, term: GramTerm, axis: int) -> AxisGram:
-        """A term's factor on one axis, all ones where it is not stored."""
-        found = term.factors.get(axis)
-        return OnesGram(self.sizes[axis]) if found is None else found
+        """A term's factor on one axis: all ones if it is not stored."""
+        return term.factors.get(axis) or OnesGram(self.sizes[axis])
 
     def on(self, axes: Sequence[int]) -> Gram:
         """The Gram over some axes alone, on which all its terms lie."""

@@ -1,4 +1,4 @@
-"""Sums over intervals in linear time: what Prefix, Width and AllRange and their Grams share."""
+"""Sums over intervals in linear time, for Prefix, Width and AllRange and their Grams."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDE = 256
+_MIN_WIDE = 256
+"""Columns from which adding whole rows is several times as fast as numpy's sums along columns."""
 
 
 def running_sums(x: NDArray[Any]) -> NDArray[Any]:
     """The sums of x from the first row up to each row."""
-    if x.ndim == 2 and abs(x.strides[0]) < abs(x.strides[1]):  # columns lie in one piece, and stay so
+    if x.ndim == 2 and abs(x.strides[0]) < abs(x.strides[1]):  # columns are contiguous, and stay so
         return np.cumsum(x.T, axis=1).T
-    if x.ndim == 1 or x.shape[1] < _WIDE:
+    if x.ndim == 1 or x.shape[1] < _MIN_WIDE:
         return np.cumsum(x, axis=0)
-    # numpy accumulates along columns element by element; whole rows at a time are several times as fast
     sums = np.empty(x.shape, np.result_type(x.dtype, np.int64))
     sums[0] = x[0]
     for row in range(1, len(x)):
@@ -30,8 +30,8 @@ def interval_sums(x: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.in
     return running[highs + 1] - running[lows]
 
 
-def interval_spread(y: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.int64], size: int) -> NDArray[Any]:
-    """The transpose: each interval's y is added to every cell between its ends."""
+def interval_sums_t(y: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.int64], size: int) -> NDArray[Any]:
+    """The transpose of `interval_sums`: each interval's y is added to every cell between its ends."""
     steps = np.zeros((size + 1, *y.shape[1:]), y.dtype)
     np.add.at(steps, lows, y)
     np.subtract.at(steps, highs + 1, y)

@@ -1,9 +1,9 @@
 """The product of a Kronecker product with a vector: the paper's Algorithm 2, in one work buffer beside the input.
 
 The paper reshapes and transposes a fresh vector for every factor. Here the factors act along their own axes of a row-
-major array, a cache-sized piece at a time, and write back into the same buffer, so that the input and one buffer are
-all that is alive; an input that is no longer needed may be the buffer. Neighbouring factors act on a piece together,
-so that the array goes through memory fewer times than it has axes. Factors that shrink the array act first.
+major array, a cache-sized piece at a time, and write back into the same buffer. So the input and one buffer are all
+that is in memory, and an input that is no longer needed may be the buffer. Neighbouring factors act on a piece
+together, so that the array goes through memory fewer times than it has axes. Factors that shrink the array act first.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from hdmm.memory.workspace import empty
 from hdmm.parallel import waves
 
 Advance = Callable[[float], None]
+"""Receives the share of the work that is done."""
 
 PIECE = 1 << 18
 """Elements handled at a time: two megabytes stay in the cache, and are enough work for a BLAS call."""
-_RUN = 64
-"""Elements that lie together in memory should be read together."""
+_MIN_RUN = 64
+"""Neighbouring elements that a piece should hold, as memory is read in runs."""
 
 
 @final
@@ -33,7 +34,7 @@ _RUN = 64
 class Step:
     """One factor: its shape and its product with a matrix of columns; no function means the identity.
 
-    A factor that is written out may be given as an array besides, for BLAS to use where the columns lie.
+    A factor that is written out may also be given as an array, for BLAS to use without moving the columns.
     """
 
     rows: int
@@ -51,8 +52,8 @@ def kron_apply(steps: Sequence[Step], x: Array, dtype: np.dtype[Any]) -> Array:
     dtype = np.result_type(dtype, x.dtype)
     final_size = prod(step.rows for step in steps) * trailing
     if prod(max(step.rows, step.columns) for step in steps) * trailing <= PIECE:
-        found = _act(_typed(steps, dtype), dtype, x.reshape(1, -1, trailing)).reshape(-1, *tail)
-        return found.copy() if np.may_share_memory(found, x) else found
+        product = _act(_typed(steps, dtype), dtype, x.reshape(1, -1, trailing)).reshape(-1, *tail)
+        return product.copy() if np.may_share_memory(product, x) else product
     buffer = empty(work_size(steps, trailing), dtype)
     result = kron_into(steps, np.ascontiguousarray(x).reshape(-1), buffer, trailing)
     if 2 * final_size < buffer.size:
@@ -68,32 +69,34 @@ def kron_into(
     The input is a vector, or a matrix of ``trailing`` columns, row by row.
     """
     shape = [step.columns for step in steps]
-    groups = _groups(steps, trailing) or [range(0)]
-    in_place = np.may_share_memory(x, buffer)
+    groups = _groups(steps, trailing)
     done, total = 0, sum(prod(sizes) * trailing for sizes in _shapes(steps, groups)[:-1])
     for group in groups:
         left, right = prod(shape[: group.start]), prod(shape[group.stop :]) * trailing
         columns, rows = prod(shape[axis] for axis in group), prod(steps[axis].rows for axis in group)
         before = x[: left * columns * right].reshape(left, columns, right)
         after = buffer[: left * rows * right].reshape(left, rows, right)
-        for part in _pass([steps[axis] for axis in group], before, after, in_place=in_place):
+        for share in _pass([steps[axis] for axis in group], before, after):
             if on_progress is not None:
-                on_progress((done + part * before.size) / total)
+                on_progress((done + share * before.size) / total)
         done += before.size
         for axis in group:
             shape[axis] = steps[axis].rows
-        x, in_place = buffer, True
+        x = buffer
     return x[: prod(shape) * trailing]
 
 
 def work_size(steps: Sequence[Step], trailing: int = 1) -> int:
     """How many elements the buffer of a product needs."""
-    shapes = _shapes(steps, _groups(steps, trailing) or [range(0)])
+    shapes = _shapes(steps, _groups(steps, trailing))
     return max(prod(shape) for shape in shapes[1:]) * trailing
 
 
 def _groups(steps: Sequence[Step], trailing: int) -> list[range]:
-    """Neighbouring factors that act together, in the order in which groups act."""
+    """Neighbouring factors that act together, in the order in which groups act.
+
+    If all factors are identities, it is one group of none of them, which copies the vector.
+    """
 
     def order(axis: int) -> tuple[float, int]:
         ratio = steps[axis].rows / steps[axis].columns
@@ -107,12 +110,12 @@ def _groups(steps: Sequence[Step], trailing: int) -> list[range]:
         size = prod(max(shape[place], steps[place].rows) for place in together)
         right = prod(shape[axis + 1 :]) * trailing
         between = all(steps[place].function is None for place in range(last.stop, axis))
-        if groups and axis >= last.stop and between and size * min(right, _RUN) <= PIECE:
+        if groups and axis >= last.stop and between and size * min(right, _MIN_RUN) <= PIECE:
             groups[-1] = together
         else:
             groups.append(range(axis, axis + 1))
         shape[axis] = steps[axis].rows
-    return groups
+    return groups or [range(0)]
 
 
 def _shapes(steps: Sequence[Step], groups: Sequence[range]) -> list[list[int]]:
@@ -123,56 +126,71 @@ def _shapes(steps: Sequence[Step], groups: Sequence[range]) -> list[list[int]]:
     return shapes
 
 
-def _pass(steps: Sequence[Step], before: Array, after: Array, *, in_place: bool) -> Iterator[float]:
+def _pass(steps: Sequence[Step], before: Array, after: Array) -> Iterator[float]:
     """Let a group of factors act on the middle axis of an array, yielding the share that is done."""
+    act = partial(_act, _typed(steps, after.dtype), after.dtype)
+    slab = max(before.shape[1], after.shape[1]) * before.shape[2]
+    if slab <= PIECE:
+        return map_slabs(act, before, after, PIECE // slab, before.size)
+    return _map_columns(act, before, after)
+
+
+def map_slabs(
+    product: Callable[[Array], Array], before: Array, after: Array, chunk: int, elements: int
+) -> Iterator[float]:
+    """Write the product of each slab, ``chunk`` of them at a time, yielding the share that is done.
+
+    ``before`` and ``after`` may share memory: a growing array is filled from its end and a shrinking one from its
+    start, so that nothing is lost before it is read. Threads work if there are many ``elements``.
+    """
+    chunks = _slices(len(before), chunk)
+    if after.shape[1] > before.shape[1]:
+        chunks.reverse()
+    # Only a slab that keeps its size is written over itself. Others wait until all slabs of the wave have been read.
+    moving = after.shape[1] != before.shape[1] and np.may_share_memory(before, after)
+
+    def work(slabs: slice) -> tuple[slice, Array] | None:
+        result = product(before[slabs]).reshape(-1, *after.shape[1:])
+        if moving:
+            return slabs, result
+        after[slabs] = result
+        return None
+
+    done = 0
+    with waves(elements) as run:
+        for results in run(work, chunks):
+            for slabs, result in filter(None, results):
+                after[slabs] = result
+            done += len(results)
+            yield done / len(chunks)
+
+
+def _map_columns(act: Callable[[Array], Array], before: Array, after: Array) -> Iterator[float]:
+    """Write the product of each slab, some of its columns at a time, yielding the share that is done."""
     left, columns, right = before.shape
     rows = after.shape[1]
-    act = partial(_act, _typed(steps, after.dtype), after.dtype)
-    largest = max(rows, columns)
-    slabs: Sequence[slice]
+    pieces = _slices(right, max(1, PIECE // max(rows, columns)))
+    # A piece is written over itself only if rows keep their places: if slabs keep their size, or there is one only.
+    copying = rows != columns and left > 1 and np.may_share_memory(before, after)
+    done = 0
     with waves(before.size) as run:
-        if largest * right <= PIECE:
-            chunk = PIECE // (largest * right)
-            slabs = [slice(start, min(start + chunk, left)) for start in range(0, left, chunk)]
-            # In place, a growing array is filled from its end and a shrinking one from its start: nothing that was not
-            # read is lost.
-            if in_place and rows > columns:
-                slabs = slabs[::-1]
-            moving = in_place and rows != columns
-
-            def whole(slab: slice) -> tuple[slice, Array | None]:
-                result = act(before[slab])
-                if moving:
-                    return slab, result
-                after[slab] = result
-                return slab, None
-
-            done = 0
-            for results in run(whole, slabs):
-                for slab, result in results:
-                    if result is not None:
-                        after[slab] = result
-                done += len(results)
-                yield done / len(slabs)
-            return
-        # A piece of columns is written over itself only where rows keep their places: same size, or a single slab.
-        apart = in_place and rows != columns and left > 1
-        chunk = max(1, PIECE // largest)
-        runs = [slice(start, min(start + chunk, right)) for start in range(0, right, chunk)]
-        order = range(left)
-        for number, place in enumerate(reversed(order) if in_place and rows > columns else order):
-            source = before[place].copy() if apart else before[place]
+        for place in range(left) if rows <= columns else reversed(range(left)):  # in the order of `map_slabs`
+            source = before[place].copy() if copying else before[place]
 
             def work(piece: slice, source: Array = source, place: int = place) -> None:
                 after[place, :, piece] = act(source[None, :, piece])[0]
 
-            for index, _ in enumerate(run(work, runs)):
-                yield (number + (index + 1) / len(runs)) / left
-        yield 1.0
+            for results in run(work, pieces):
+                done += len(results)
+                yield done / (left * len(pieces))
+
+
+def _slices(size: int, chunk: int) -> list[slice]:
+    return [slice(start, min(start + chunk, size)) for start in range(0, size, chunk)]
 
 
 def _typed(steps: Sequence[Step], dtype: np.dtype[Any]) -> list[Step]:
-    """Arrays in the type of the product, and only where BLAS multiplies them."""
+    """The steps with arrays in the type of the product, and without them if BLAS cannot multiply that type."""
     blas = dtype.kind == "f"
     return [
         Step(s.rows, s.columns, s.function, s.array.astype(dtype) if blas and s.array is not None else None)
@@ -183,15 +201,15 @@ def _typed(steps: Sequence[Step], dtype: np.dtype[Any]) -> list[Step]:
 def _act(steps: Sequence[Step], dtype: np.dtype[Any], piece: Array) -> Array:
     """The product of a group of factors with the middle axis of a piece."""
     slabs, _, right = piece.shape
-    found = np.ascontiguousarray(piece, dtype)
+    product = np.ascontiguousarray(piece, dtype)
     left, rest = slabs, prod(step.columns for step in steps)
     for step in steps:
         rest //= step.columns
-        block = found.reshape(left, step.columns, rest * right)
+        block = product.reshape(left, step.columns, rest * right)
         if step.array is not None:
-            found = block[:, :, 0] @ step.array.T if block.shape[2] == 1 else np.matmul(step.array, block)
+            product = block[:, :, 0] @ step.array.T if block.shape[2] == 1 else np.matmul(step.array, block)
         elif step.function is not None:
             moved = np.ascontiguousarray(block.swapaxes(0, 1)).reshape(step.columns, -1)
-            found = np.ascontiguousarray(step.function(moved).reshape(step.rows, left, -1).swapaxes(0, 1), dtype)
+            product = np.ascontiguousarray(step.function(moved).reshape(step.rows, left, -1).swapaxes(0, 1), dtype)
         left *= step.rows
-    return found.reshape(slabs, -1, right)
+    return product.reshape(slabs, -1, right)

@@ -18,14 +18,14 @@ from hdmm.matrix.axis_gram import (
     SumGram,
     WidthGram,
 )
-from hdmm.matrix.base import Matrix, Norm, Number, column_sums, exact, largest_row_sum
+from hdmm.matrix.base import Matrix, Norm, Number, column_sums, largest_row_sum
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.intervals import interval_rows, interval_spread, interval_sums, running_sums
+from hdmm.matrix.intervals import interval_rows, interval_sums, interval_sums_t, running_sums
 
 INTEGER: np.dtype[Any] = np.dtype(np.int64)
 FLOAT: np.dtype[Any] = np.dtype(np.float64)
 
-LARGEST = 1 << 16
+MAX_ENTRY = 1 << 16
 """The largest entry of an integer matrix that is written out: its norms then always fit 64 bits."""
 
 
@@ -39,9 +39,9 @@ class Dense(Matrix):
     def __post_init__(self) -> None:
         array = np.atleast_2d(np.asarray(self.array))
         whole = array.dtype.kind in "bui"
-        if whole and array.size and max(int(array.max()), -int(array.min())) > LARGEST:
-            raise ValueError(f"the entries of an integer matrix lie within ±{LARGEST}")
-        array = array.astype(INTEGER if whole else FLOAT, order="C")  # so that sums do not depend on how it came
+        if whole and array.size and max(int(array.max()), -int(array.min())) > MAX_ENTRY:
+            raise ValueError(f"the entries of an integer matrix lie within ±{MAX_ENTRY}")
+        array = array.astype(INTEGER if whole else FLOAT, order="C")  # so that sums do not depend on the layout
         if array.ndim != 2 or not array.size or not np.isfinite(array).all():
             raise ValueError("a dense matrix has two dimensions, at least one entry, and only finite ones")
         array.flags.writeable = False
@@ -67,12 +67,9 @@ class Dense(Matrix):
         return Gram.of(RowsGram(entries) if wide else DenseGram(entries.T @ entries))
 
     def power(self, p: Norm) -> Dense:
-        powers = object.__new__(Dense)  # squares of the largest entries are beyond what a user may write
+        powers = object.__new__(Dense)  # squares may exceed MAX_ENTRY
         object.__setattr__(powers, "array", abs(self.array) ** p)
         return powers
-
-    def norm_power(self, p: Norm) -> Number:
-        return exact(self.column_norms(p).max())
 
     def rows(self, index: Array) -> Array:
         return self.array[index]
@@ -87,6 +84,10 @@ class ZerosAndOnes(Matrix):
     @property
     def dtype(self) -> np.dtype[Any]:
         return INTEGER
+
+    @property
+    def binary(self) -> bool:
+        return True
 
     def power(self, p: Norm) -> Self:
         return self
@@ -148,7 +149,7 @@ class Spiked(Matrix):
     """A square matrix with one integer on its diagonal and another everywhere else."""
 
     n: int
-    own: int
+    diagonal: int
     rest: int
 
     @staticmethod
@@ -165,24 +166,24 @@ class Spiked(Matrix):
         return INTEGER
 
     def apply(self, x: Array) -> Array:
-        return (self.own - self.rest) * x + self.rest * x.sum(axis=0)
+        return (self.diagonal - self.rest) * x + self.rest * x.sum(axis=0)
 
     def apply_t(self, y: Array) -> Array:
         return self.apply(y)
 
     def gram(self) -> Gram:
-        one, other = self.own - self.rest, self.rest
-        terms = ((float(one**2), IdentityGram(self.n)), (float(2 * one * other + self.n * other**2), OnesGram(self.n)))
+        a, b = self.diagonal - self.rest, self.rest  # the matrix is aI + b11ᵀ
+        terms = ((float(a**2), IdentityGram(self.n)), (float(2 * a * b + self.n * b**2), OnesGram(self.n)))
         return Gram.of(SumGram(terms))
 
     def power(self, p: Norm) -> Spiked:
-        return Spiked(self.n, abs(self.own) ** p, abs(self.rest) ** p)
+        return Spiked(self.n, abs(self.diagonal) ** p, abs(self.rest) ** p)
 
     def norm_power(self, p: Norm) -> Number:
-        return int(abs(self.own) ** p + (self.n - 1) * abs(self.rest) ** p)
+        return int(abs(self.diagonal) ** p + (self.n - 1) * abs(self.rest) ** p)
 
     def rows(self, index: Array) -> Array:
-        return np.where(index[:, None] == np.arange(self.n), self.own, self.rest)
+        return np.where(index[:, None] == np.arange(self.n), self.diagonal, self.rest)
 
 
 @final
@@ -231,7 +232,7 @@ class Width(ZerosAndOnes):
 
     def apply_t(self, y: Array) -> Array:
         lows = np.arange(self.shape[0])
-        return interval_spread(y, lows, lows + self.width - 1, self.n)
+        return interval_sums_t(y, lows, lows + self.width - 1, self.n)
 
     def gram(self) -> Gram:
         return Gram.of(WidthGram(self.n, self.width))
@@ -256,7 +257,7 @@ class AllRange(ZerosAndOnes):
         return interval_sums(x, *np.triu_indices(self.n))
 
     def apply_t(self, y: Array) -> Array:
-        return interval_spread(y, *np.triu_indices(self.n), self.n)
+        return interval_sums_t(y, *np.triu_indices(self.n), self.n)
 
     def gram(self) -> Gram:
         return Gram.of(AllRangeGram(self.n))

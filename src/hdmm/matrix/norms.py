@@ -1,8 +1,8 @@
 """The exact largest column norm of a stack of Kronecker products, without enumerating its columns.
 
-Cells of an attribute whose norms agree in every part are one class, and a class that another one equals or exceeds in
-every part cannot hold the maximum (in parts of negative weight: equals or falls below). What is left is usually a
-handful of classes per attribute, over which the maximum is taken exactly.
+Cells of an attribute whose norms agree in every part are one class. A class that another one equals or exceeds in every
+part (in parts of negative weight: equals or falls below) cannot hold the maximum. The rest is usually a handful of
+classes per attribute, over which the maximum is taken exactly.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import numpy as np
 from hdmm.matrix.arrays import Array
 from hdmm.matrix.base import Matrix, Norm, Number
 
-_LIMIT = 1 << 22
-_CLASSES = 2048
+_MAX_COMBINATIONS = 1 << 22
+"""Most combinations of classes of all attributes over which the maximum is taken."""
+_MAX_CLASSES = 2048
+"""Attributes with more classes keep them all."""
 
 
 def stacked_norm(parts: Sequence[Sequence[Matrix]], weights: Sequence[Number], p: Norm) -> Number | None:
@@ -43,8 +45,8 @@ def largest_sum(
 ) -> Number | None:
     """The largest over all choices of one column per axis of Σ_j w_j ∏_i vectors[i][places[i][j], column].
 
-    ``monotone`` says that no entry is negative, so that columns which others dominate can be left out. None where too
-    many choices are left.
+    ``monotone`` means that no entry is negative, so that dominated columns can be left out. None if too many choices
+    remain.
     """
     norms = []
     for axis, place in zip(vectors, places, strict=True):
@@ -52,9 +54,9 @@ def largest_sum(
         for row, weight in zip(place, weights, strict=True):
             signs[row].add(weight < 0)
         norms.append(_undominated(axis, signs) if monotone else axis)
-    if prod(norm.shape[1] for norm in norms) > _LIMIT:
+    if prod(norm.shape[1] for norm in norms) > _MAX_COMBINATIONS:
         norms = [np.unique(norm, axis=1) for norm in norms]
-    if prod(norm.shape[1] for norm in norms) > _LIMIT:
+    if prod(norm.shape[1] for norm in norms) > _MAX_COMBINATIONS:
         return None
 
     several = [axis for axis, norm in enumerate(norms) if norm.shape[1] > 1]
@@ -66,8 +68,8 @@ def largest_sum(
         # Never a scalar among numpy's operands: it would become an int64, and wrap around.
         product: Array = np.array([int(weight * scale) if whole else float(weight)], dtype)
         for norm, place in zip(norms, places, strict=True):
-            own = norm[place[j]].astype(dtype)
-            product = np.multiply.outer(product, own) if len(own) > 1 else product * own
+            values = norm[place[j]].astype(dtype)
+            product = np.multiply.outer(product, values) if len(values) > 1 else product * values
         totals = totals + product
     largest = totals.max()
     if not whole:
@@ -77,14 +79,14 @@ def largest_sum(
 
 
 def _undominated(vectors: Array, signs: Sequence[set[bool]]) -> Array:
-    """The distinct columns that no other one equals or exceeds everywhere; where it counts negatively, falls below."""
+    """The distinct columns that no other equals or exceeds in every row (equals or falls below in negative rows)."""
     signed = [-row if negative else row for row, both in zip(vectors, signs, strict=True) for negative in both]
     gains = np.stack(signed)
-    left = np.argsort(-gains.sum(axis=0), kind="stable")  # what comes later cannot dominate what comes before
+    candidates = np.argsort(-gains.sum(axis=0), kind="stable")  # a later column cannot dominate an earlier one
     kept: list[int] = []
-    while len(left):
-        if len(kept) == _CLASSES:
+    while len(candidates):
+        if len(kept) == _MAX_CLASSES:
             return vectors
-        kept.append(int(left[0]))
-        left = left[(gains[:, left] > gains[:, left[:1]]).any(axis=0)]
+        kept.append(int(candidates[0]))
+        candidates = candidates[(gains[:, candidates] > gains[:, candidates[:1]]).any(axis=0)]
     return vectors[:, kept]

@@ -18,10 +18,10 @@ from hdmm.matrix.arrays import Array, along
 from hdmm.matrix.axis_gram import AxisGram
 from hdmm.matrix.base import Matrix, Norm, Number
 from hdmm.matrix.gram import Gram
+from hdmm.matrix.leaf import FLOAT
 
-_FLOAT: np.dtype[Any] = np.dtype(np.float64)
 _ENTRIES = 1 << 22
-"""The most entries that are written out at a time."""
+"""Entries that are written out at a time."""
 
 
 @final
@@ -39,7 +39,7 @@ class Bordered(Matrix):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return _FLOAT
+        return FLOAT
 
     def apply(self, x: Array) -> Array:
         return np.concatenate([along(self.weights, x) * x, self.queries @ x])
@@ -54,14 +54,11 @@ class Bordered(Matrix):
     def power(self, p: Norm) -> Bordered:
         return Bordered(abs(self.weights) ** p, abs(self.queries) ** p)
 
-    def norm_power(self, p: Norm) -> Number:
-        return float(self.column_norms(p).max())
-
     def rows(self, index: Array) -> Array:
         n = len(self.weights)
         rows = np.zeros((len(index), n))
-        own = np.flatnonzero(index < n)
-        rows[own, index[own]] = self.weights[index[own]]
+        cells = np.flatnonzero(index < n)
+        rows[cells, index[cells]] = self.weights[index[cells]]
         extra = index >= n
         rows[extra] = self.queries[index[extra] - n]
         return rows
@@ -109,7 +106,7 @@ class PIdentity(Matrix):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return _FLOAT
+        return FLOAT
 
     @cached_property
     def sums(self) -> Array:
@@ -179,7 +176,7 @@ class PIdentityInverse(Matrix):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return _FLOAT
+        return FLOAT
 
     def apply(self, x: Array) -> Array:
         Z, root, s = self.strategy.shared, self.strategy.root, self.strategy.sums
@@ -229,7 +226,7 @@ class _Powers(Matrix):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return _FLOAT
+        return FLOAT
 
     def apply(self, x: Array) -> Array:
         return np.concatenate([self.rows(index) @ x for index in self._pieces()])
@@ -245,9 +242,6 @@ class _Powers(Matrix):
 
     def power(self, p: Norm) -> _Powers:
         return _Powers(self.matrix, self.exponent * p)
-
-    def norm_power(self, p: Norm) -> Number:
-        return float(self.column_norms(p).max())
 
     def rows(self, index: Array) -> Array:
         return abs(self.matrix.rows(index)) ** self.exponent

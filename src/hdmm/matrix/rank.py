@@ -1,7 +1,7 @@
-"""Ranks and pseudo-inverses that do not hang on the last bit of a float.
+"""Ranks and pseudo-inverses that do not depend on the last bit of a float.
 
-Singular values decide where they leave no doubt: with a wide gap between those that count and those that are rounding.
-In between, the rank of a matrix of integers is computed in exact arithmetic, modulo two large primes.
+Singular values decide if a wide gap lies between those that count and those that are rounding. Otherwise, the rank of a
+matrix of integers is computed in exact arithmetic, modulo two large primes.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import numpy as np
 
 from hdmm.matrix.arrays import Array
 
-_SURE, _ROUNDING = 1e-6, 1e-12
-"""Singular values above the first, relative to the largest, count; those below the second are nothing but rounding."""
+_SURE = 1e-6
+"""Singular values above this, relative to the largest, count."""
+_ROUNDING = 1e-12
+"""Singular values below this, relative to the largest, are rounding."""
 _CUT = 1e-9
-"""Between the two, where entries are not integers, those above this count."""
+"""If others are in doubt and the entries are not integers, those above this count."""
 _PRIMES = (2**61 - 1, 2**62 - 57)
 """The rank modulo a prime is too small only if the prime divides every minor of full rank: never seen for both."""
 
 
 def rank(entries: Array, values: Array | None = None) -> int:
-    """The rank of a matrix: of integers exactly, of floats up to the cut-off. Singular values are given if known."""
+    """The rank of a matrix, exact for integers. Its singular values may be passed if they are known."""
     if values is None:
         values = np.linalg.svd(entries.astype(float), compute_uv=False)
     scale = float(values.max(initial=0.0))

@@ -14,10 +14,10 @@ from hdmm.matrix.axis_gram import ComplementGram, RestrictedGram, SelectedGram
 from hdmm.matrix.base import Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.gram import Gram
 
-_LONGEST = 1 << 24
-"""Rows of more cells are not looked at: no one writes a total over that many cells as anything but Total."""
+_MAX_CELLS = 1 << 24
+"""Longer rows are not searched for constants: nobody writes a total over that many cells as anything but Total."""
 _ENTRIES = 1 << 20
-"""Entries that are looked at a time."""
+"""Entries that are searched at a time."""
 
 
 @final
@@ -66,6 +66,10 @@ class Select(Matrix):
     def norm_power(self, p: Norm) -> Number:
         return self.inner.norm_power(p)
 
+    @property
+    def binary(self) -> bool:
+        return self.inner.binary
+
     def rows(self, index: Array) -> Array:
         rows = np.zeros((len(index), self.n), self.dtype)
         rows[:, self.columns] = self.inner.rows(index)
@@ -102,12 +106,12 @@ class Restricted(Wrapped):
         object.__setattr__(self, "mask", mask)
 
     def apply(self, x: Array) -> Array:
-        product: Array = self.inner.apply(along(self.mask, x) * x)
-        product[self._nobody] = 0  # not what rounding leaves of a difference
+        product = self.inner.apply(along(self.mask, x) * x)
+        product[self._empty] = 0  # without rounding errors of differences
         return product
 
     @cached_property
-    def _nobody(self) -> Array:
+    def _empty(self) -> Array:
         """The rows that count none of the cells that are seen."""
         return self.inner.power(1).apply(self.mask.astype(self.dtype)) == 0
 
@@ -121,8 +125,9 @@ class Restricted(Wrapped):
     def power(self, p: Norm) -> Restricted:
         return Restricted(self.inner.power(p), self.mask)
 
-    def norm_power(self, p: Norm) -> Number:
-        return exact(self.column_norms(p).max())
+    @property
+    def binary(self) -> bool:
+        return self.inner.binary
 
     def rows(self, index: Array) -> Array:
         return self.inner.rows(index) * self.mask
@@ -134,15 +139,14 @@ class Complement(Wrapped):
     """One minus a matrix of zeros and ones: the negation of each of its predicates."""
 
     def apply(self, x: Array) -> Array:
-        product: Array = x.sum(axis=0, keepdims=True) - self.inner.apply(x)
-        product[self._nobody] = 0  # not what rounding leaves of a difference
+        product = x.sum(axis=0, keepdims=True) - self.inner.apply(x)
+        product[self._empty] = 0  # without rounding errors of differences
         return product
 
     @cached_property
-    def _nobody(self) -> Array:
-        """The rows that count nothing: the predicates that hold for every cell."""
-        sums: Array = self.inner.apply(np.ones(self.shape[1], np.int64))
-        return sums == self.shape[1]
+    def _empty(self) -> Array:
+        """The rows that count nothing: those whose inner predicate holds for every cell."""
+        return self.inner.apply(np.ones(self.shape[1], np.int64)) == self.shape[1]
 
     def apply_t(self, y: Array) -> Array:
         return y.sum(axis=0, keepdims=True) - self.inner.apply_t(y)
@@ -156,6 +160,10 @@ class Complement(Wrapped):
 
     def norm_power(self, p: Norm) -> Number:
         return self.shape[0] - exact(self.inner.column_norms(1).min())
+
+    @property
+    def binary(self) -> bool:
+        return True
 
     def rows(self, index: Array) -> Array:
         return 1 - self.inner.rows(index)
@@ -192,7 +200,7 @@ class Repeated(Matrix):
 
     @property
     def squares(self) -> float:
-        """The sum of the squares of all multiples: how many times the inner matrix's Gram this one's is."""
+        """The sum of the squares of all multiples: the factor between this Gram and the inner one."""
         return float(self._power_sum(2))
 
     def power(self, p: Norm) -> Repeated:
@@ -212,17 +220,17 @@ class Repeated(Matrix):
 def constant_rows(matrix: Matrix) -> Array | None:
     """For a matrix whose rows are all multiples of the total: the entry of each row. None for any other matrix."""
     rows, columns = matrix.shape
-    if columns > _LONGEST:
+    if columns > _MAX_CELLS:
         return None
-    known: list[Array] = []
+    constants: list[Array] = []
     start, step = 0, 1  # most matrices show in their first row that they are not constant
     while start < rows:
         part = matrix.rows(np.arange(start, min(start + step, rows)))
         if (part != part[:, :1]).any():
             return None
-        known.append(part[:, 0])
+        constants.append(part[:, 0])
         start, step = start + step, max(1, _ENTRIES // columns)
-    return np.concatenate(known)
+    return np.concatenate(constants)
 
 
 @column_sums.register

@@ -10,19 +10,20 @@ import sys
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-_OWN = Path("/proc/self/cgroup")
+_GROUPS = Path("/proc/self/cgroup")
+"""The control groups of this process."""
 _MOUNT = Path("/sys/fs/cgroup")
 
 
 @cache
-def container_memory(own: Path = _OWN, mount: Path = _MOUNT) -> int:
-    """The least limit in bytes; sys.maxsize where there is none, or where nothing can be read."""
+def container_memory(groups: Path = _GROUPS, mount: Path = _MOUNT) -> int:
+    """The least limit in bytes; sys.maxsize if there is none, or if nothing can be read."""
     limits = [sys.maxsize]
     try:
-        lines = own.read_text().splitlines()
+        lines = groups.read_text().splitlines()
     except (OSError, ValueError):
         lines = []
-    for line in [*lines, "0::/", "0:memory:/"]:  # the root counts in any case: it may be all that a container sees
+    for line in [*lines, "0::/", "0:memory:/"]:  # the root always counts: it may be all that a container sees
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0" and not controllers:
@@ -36,7 +37,7 @@ def container_memory(own: Path = _OWN, mount: Path = _MOUNT) -> int:
 def _limits(root: Path, path: str, names: tuple[str, ...]) -> list[int]:
     """The limits of a group and of all around it, up to the root of the mount."""
     group = PurePosixPath(path.lstrip("/"))
-    if ".." in group.parts or not (root / group).is_dir():  # as the host names it, which is not what is mounted here
+    if ".." in group.parts or not (root / group).is_dir():  # a path on the host, which is not mounted here
         group = PurePosixPath()
     limits = []
     for folder in (group, *group.parents):

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from hdmm.errors import InputError
+from hdmm.errors import InputError, is_integer
 from hdmm.memory.container import container_memory
 from hdmm.numbers import fraction, shown
 
-_LONGEST_SIZE = 100
+_MAX_SIZE_TEXT = 100
 """Characters of a size such as "8GB"."""
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -32,35 +32,28 @@ def memory_allowed(size: str | int | None) -> Iterator[None]:
 
 
 def memory_limit() -> int:
-    """How many bytes may be used: what :func:`memory_allowed` says, or half of the memory of this process."""
-    given = _LIMIT.get()
-    return physical_memory() // 2 if given is None else given
+    """How many bytes may be used: the limit of :func:`memory_allowed`, or half of the memory of this process."""
+    limit = _LIMIT.get()
+    return physical_memory() // 2 if limit is None else limit
 
 
-def memory_size(given: str | int) -> int:
+def memory_size(value: str | int) -> int:
     """A number of bytes, from text such as "8GB" or "500 MiB"."""
-    remedy = 'expected a size, for example memory="8GB" or memory="500MB"'
-    if isinstance(given, int) and not isinstance(given, bool):
-        size = given
-    else:
-        parts = _SIZE.fullmatch(given) if isinstance(given, str) and len(given) <= _LONGEST_SIZE else None
-        if parts is None:
-            raise InputError(f"memory={shown(given)}: {remedy}")
+    size = value if is_integer(value) else 0
+    if isinstance(value, str) and len(value) <= _MAX_SIZE_TEXT and (parts := _SIZE.fullmatch(value)):
         size = int(fraction(parts[1]) * (1024 if parts[3] else 1000) ** _UNITS[parts[2].lower()])
     if not 0 < size <= sys.maxsize:
-        raise InputError(f"memory={shown(given)}: {remedy}")
+        raise InputError(f'memory={shown(value)}: expected a size, for example memory="8GB" or memory="500MB"')
     return size
 
 
 def physical_memory() -> int:
-    """The bytes of memory that this process may have; 8 GiB if the system does not say.
-
-    It is the machine's, or less if a container or a limit of the process (``ulimit -v``) says so.
-    """
+    """The bytes of memory that this process may have: the least of the machine, its container and ``ulimit -v``."""
     return min(_machine_memory(), container_memory(), _process_memory())
 
 
 def _machine_memory() -> int:
+    """The machine's memory; 8 GiB if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -69,7 +62,7 @@ def _machine_memory() -> int:
 
 def _process_memory() -> int:
     try:
-        import resource  # which Windows lacks
+        import resource  # missing on Windows
     except ImportError:
         return sys.maxsize
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]

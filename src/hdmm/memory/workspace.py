@@ -1,7 +1,7 @@
 """Large work arrays: in memory, or in a private temporary file if memory is short.
 
-The file is removed from its directory (TMPDIR) as soon as it is open: nobody else can open it, and whatever happens to
-the process, nothing of it stays.
+The file is removed from its directory (TMPDIR) as soon as it is open. So nobody else can open it, and it never outlives
+the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hdmm.memory.limit import memory_limit
 from hdmm.text import bytes_text, count_text
 
 DENSE_LIMIT = 1 << 27
-"""The most entries of a matrix that is written out: one GiB."""
+"""Most entries of a matrix that is written out: one GiB."""
 
 
 def check_written(rows: int, columns: int) -> None:
@@ -42,18 +42,18 @@ def check_answers(count: int) -> None:
 
 
 def on_disk(size: int, limit: int) -> bool:
-    """Whether a work array of so many bytes is in a file: where it would take more than half of the memory."""
+    """Whether a work array of this many bytes goes to a file: if it would take more than half of the memory."""
     return size > limit // 2
 
 
 def _reserve(file: int, size: int) -> None:
-    """Make a file so large, its room on the disk included: to write into a hole of a full disk kills the process."""
+    """Allocate a file on the disk. Writing into a hole of a sparse file would kill the process if the disk is full."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file, 0, size)
             return
         except OSError as error:
-            if error.errno not in (EOPNOTSUPP, EINVAL):  # which say that the file system cannot
+            if error.errno not in (EOPNOTSUPP, EINVAL):  # these mean that the file system cannot allocate
                 raise
     os.ftruncate(file, size)
 

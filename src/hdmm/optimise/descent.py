@@ -1,10 +1,10 @@
-"""The one optimiser: descent on smooth functions of non-negative numbers, and the effort that a search may take."""
+"""Calls of scipy's optimisers: descent on smooth functions of non-negative numbers; and the effort of a search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from time import time
 from typing import final
@@ -14,7 +14,6 @@ import numpy as np
 from hdmm.matrix import Array
 from hdmm.parallel import one_blas_thread
 
-Random = np.random.Generator
 Objective = Callable[[Array], tuple[float, Array]]
 """From a point to the value there and the gradient."""
 
@@ -22,16 +21,16 @@ Objective = Callable[[Array], tuple[float, Array]]
 @final
 @dataclass(frozen=True)
 class Effort:
-    """How hard to search: how many starts, where random ones come from, and when to stop with the best so far."""
+    """How hard to search: the number of starts, the seed of random ones, and when to stop with the best so far."""
 
     restarts: int = 5
     seed: int = 0
     deadline: float | None = None
-    """In seconds of the clock on the wall, which other machines have too; None for as long as it takes."""
+    """Wall-clock deadline (`time.time()`), valid across machines; None for no limit."""
     beat: float = inf
-    """The loss of the best strategy so far: a search that is far above it after its first rounds goes no further."""
+    """The loss of the best strategy so far: a search that is far above it after its first rounds stops."""
     quick: bool = False
-    """Whether a rough answer will do, as for comparing groupings of a workload."""
+    """Whether a rough result is enough, for example to compare groupings of a workload."""
 
     @property
     def over(self) -> bool:
@@ -44,17 +43,17 @@ class Effort:
 
 
 DEFAULT = Effort()
-"""What is used where nothing is said."""
+"""The effort of a search that is given none."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Found:
-    """Where a descent ended, the value there, and after how many evaluations."""
+class Endpoint:
+    """Where a descent ended, the value there, and the number of evaluations."""
 
     point: Array
     value: float
-    evaluations: int = field(default=0)
+    evaluations: int
 
 
 def descend(
@@ -65,8 +64,8 @@ def descend(
     iterations: int = 500,
     effort: Effort | None = None,
     tolerance: float = 1e-9,
-) -> Found:
-    """Descend from a start by L-BFGS, keeping every entry at or above ``lower``; where time is up, stop where it is."""
+) -> Endpoint:
+    """Descend from a start by L-BFGS, keeping every entry at or above ``lower``; when time is up, it keeps the best."""
     from scipy.optimize import Bounds, minimize
 
     evaluations = 0
@@ -92,8 +91,8 @@ def descend(
             options={"maxiter": iterations, "maxfun": 4 * iterations, "ftol": tolerance, "gtol": 0.0},
         )
     if best is None:
-        return Found(start, float("inf"), evaluations)
-    return Found(best[1].reshape(start.shape), best[0], evaluations)
+        return Endpoint(start, inf, evaluations)
+    return Endpoint(best[1].reshape(start.shape), best[0], evaluations)
 
 
 class _TimeIsUp(Exception):
@@ -101,19 +100,18 @@ class _TimeIsUp(Exception):
 
 
 def least(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function of one number is least, between two ends that may be it."""
+    """Where a function of one number is least: inside an interval or at its low end."""
     from scipy.optimize import minimize_scalar
 
     inside = float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-12}).x)
     return min((low, inside), key=function)
 
 
-def least_nonnegative_squares(matrix: Array, given: Array) -> Array | None:
-    """The x ≥ 0 for which ‖matrix·x − given‖ is least, by active sets; None where it takes too long."""
+def least_nonnegative_squares(matrix: Array, target: Array) -> Array | None:
+    """The x ≥ 0 for which ‖matrix·x − target‖ is least, by active sets; None if it takes too long."""
     from scipy.optimize import nnls
 
     try:
-        found: Array = nnls(matrix, given, maxiter=30 * matrix.shape[1])[0]
+        return nnls(matrix, target, maxiter=30 * matrix.shape[1])[0]
     except RuntimeError:
         return None
-    return found

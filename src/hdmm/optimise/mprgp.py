@@ -1,9 +1,9 @@
 """Least squares over numbers that are not negative: conjugate gradients on faces, with a proved rate.
 
-MPRGP (Dostál and Schöberl 2005): conjugate gradients on the numbers that are not zero; where a step would make one
-negative, go there and take a projected gradient step; where the zeros weigh more than the rest, let some of them go.
-Only products with the matrix are needed. It ends where the optimality conditions hold: a gradient of zero at positive
-numbers, and none below zero at zeros.
+MPRGP (Dostál and Schöberl 2005): conjugate gradients on the numbers that are not zero. If a step would make one
+negative, go as far as it is zero and take a projected gradient step. If the gradient at the zeros outweighs the rest,
+release some of them. Only products with the matrix are needed. It ends when the optimality conditions hold: a gradient
+of zero at positive numbers, and none below zero at zeros.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from hdmm.matrix import Array
 
 _TOLERANCE = 1e-10
 """How far the optimality conditions may be off, relative to the gradient at zero."""
-_ROUNDS = 50_000
+_MAX_ROUNDS = 50_000
+"""Rounds after which it gives up."""
 _REFRESH = 50
-"""The gradient is computed afresh after so many rounds, so that rounding does not add up."""
+"""The gradient is computed afresh after this many rounds, so that rounding does not add up."""
 _POWERS = 30
+"""Rounds of power iteration for the norm of the matrix."""
 
 
-def least_nonnegative(hessian: Callable[[Array], Array], linear: Array, *, rounds: int = _ROUNDS) -> Array:
-    """The x ≥ 0 with the least ½·xᵀHx − bᵀx, where b is in the range of the positive semidefinite H."""
+def least_nonnegative(hessian: Callable[[Array], Array], linear: Array) -> Array:
+    """The x ≥ 0 with the least ½·xᵀHx − bᵀx, for b in the range of the positive semidefinite H."""
     scale = float(np.linalg.norm(linear))
     if scale == 0:
         return np.zeros(len(linear))
-    step = 1.7 / _largest(hessian, len(linear))  # any step below 2/‖H‖ descends; the norm is found to 10%
+    step = 1.7 / _norm(hessian, len(linear))  # any step below 2/‖H‖ descends; the norm is accurate to 10%
     x = np.maximum(step * linear, 0)
     gradient = hessian(x) - linear
     direction = np.where(x > 0, gradient, 0)
-    for count in range(1, rounds + 1):
+    for count in range(1, _MAX_ROUNDS + 1):
         free = np.where(x > 0, gradient, 0)
         held = np.where(x > 0, 0, np.minimum(gradient, 0))
         if float(np.linalg.norm(free + held)) <= _TOLERANCE * scale:
@@ -57,7 +59,7 @@ def least_nonnegative(hessian: Callable[[Array], Array], linear: Array, *, round
                 x = np.maximum(x - step * np.where(x > 0, gradient, 0), 0)
                 gradient = hessian(x) - linear
                 direction = np.where(x > 0, gradient, 0)
-            else:  # only rounding is left
+            else:  # the rest is rounding
                 return x
         if count % _REFRESH == 0:
             gradient = hessian(x) - linear
@@ -65,8 +67,8 @@ def least_nonnegative(hessian: Callable[[Array], Array], linear: Array, *, round
     raise FaultError("non-negative least squares did not settle; take the unbiased tables, or report the spec")
 
 
-def _largest(hessian: Callable[[Array], Array], size: int) -> float:
-    """The norm of H, nearly, by power iteration from a start that no structure is blind to."""
+def _norm(hessian: Callable[[Array], Array], size: int) -> float:
+    """The norm of H, nearly, by power iteration from a start that is orthogonal to no structured eigenvector."""
     x = 1 + 0.5 * np.cos(np.arange(size, dtype=float) ** 1.5)
     norm = 0.0
     for _ in range(_POWERS):

@@ -1,8 +1,8 @@
-"""Descent on bounded numbers by the hundred thousand: L-BFGS, projected.
+"""Descent on hundreds of thousands of bounded numbers: projected L-BFGS.
 
-Entries at a bound that want to cross it stay out of an iteration; the others follow L-BFGS's direction, cut off at the
-bounds (Bertsekas's two-metric projection), with backtracking. An iteration costs a few passes over the entries, where
-the general L-BFGS-B of `descend` sorts them.
+Entries at a bound that would cross it stay out of an iteration; the others follow L-BFGS's direction, cut off at the
+bounds (Bertsekas's two-metric projection), with backtracking. An iteration costs a few passes over the entries; the
+general L-BFGS-B of `descend` sorts them.
 """
 
 from __future__ import annotations
@@ -13,16 +13,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from hdmm.matrix import Array
-from hdmm.optimise.descent import Effort, Found, Objective
+from hdmm.optimise.descent import Effort, Endpoint, Objective
 from hdmm.parallel import one_blas_thread
 
 _MEMORY = 10
-_LEAST = 1e-200  # a gradient that is shorter is no direction
-_FIRST = 0.1
+"""Steps that the inverse Hessian is estimated from."""
+_MIN_GRADIENT = 1e-200
+"""A shorter gradient is not a direction."""
+_FIRST_STEP = 0.1
 """How far the first step moves an entry, in root mean square."""
 _DECREASE = 1e-4
-_BACKTRACKS = 20
+"""The least decrease of a step, relative to what the gradient promises."""
+_MAX_BACKTRACKS = 20
+"""Times that a step may be shortened."""
 _WINDOW = 10
+"""Iterations over which the decrease is averaged."""
 
 Pair = tuple[Array, Array, float]
 """A step, the change of the gradient along it, and one over their product."""
@@ -36,10 +41,10 @@ def descend_projected(
     iterations: int,
     effort: Effort | None = None,
     tolerance: float = 1e-9,
-) -> Found:
+) -> Endpoint:
     """Descend from a start, keeping every entry between zero and ``upper``.
 
-    It ends early where the mean decrease of ten iterations is below ``tolerance``, relatively, or time is up.
+    It ends early if the mean relative decrease of ten iterations is below ``tolerance``, or when time is up.
     """
     with one_blas_thread():
         return _descend(objective, start, upper, iterations, effort, tolerance)
@@ -47,7 +52,7 @@ def descend_projected(
 
 def _descend(
     objective: Objective, start: Array, upper: float, iterations: int, effort: Effort | None, tolerance: float
-) -> Found:
+) -> Endpoint:
     x = np.clip(np.ascontiguousarray(start, float), 0.0, upper)
     value, gradient = objective(x)
     evaluations = 1
@@ -58,7 +63,7 @@ def _descend(
         direction = np.where(free, _downhill(np.where(free, gradient, 0.0), pairs), 0.0)
         slope = float(np.vdot(gradient, direction))
         length = 1.0
-        for _ in range(_BACKTRACKS):
+        for _ in range(_MAX_BACKTRACKS):
             trial = np.clip(x + length * direction, 0.0, upper)
             reached, trial_gradient = objective(trial)
             evaluations += 1
@@ -83,7 +88,7 @@ def _descend(
             break
         if effort is not None and effort.over:
             break
-    return Found(x, value, evaluations)
+    return Endpoint(x, value, evaluations)
 
 
 def _downhill(gradient: Array, pairs: Sequence[Pair]) -> Array:
@@ -92,7 +97,7 @@ def _downhill(gradient: Array, pairs: Sequence[Pair]) -> Array:
 
     direction = -gradient.reshape(-1)
     if not pairs:
-        direction *= _FIRST * np.sqrt(direction.size) / max(float(np.linalg.norm(direction)), _LEAST)
+        direction *= _FIRST_STEP * np.sqrt(direction.size) / max(float(np.linalg.norm(direction)), _MIN_GRADIENT)
         return direction.reshape(gradient.shape)
     shares = []
     for step, change, scale in reversed(pairs):

@@ -23,7 +23,7 @@ from hdmm.matrix.exact import slab_size
 from hdmm.matrix.kronecker import PIECE, work_size
 from hdmm.memory import memory_limit
 from hdmm.memory.workspace import on_disk
-from hdmm.parallel import MOST
+from hdmm.parallel import MAX_THREADS
 from hdmm.strategy import Block
 from hdmm.text import bytes_text, count_text
 from hdmm.workload import Encoded, EncodedProduct
@@ -146,7 +146,7 @@ def needed(estimator: LinearEstimator[Any], workload: Encoded, limit: int) -> Ne
 
 def _fixed() -> int:
     """Bytes that are needed however small the tables are."""
-    return _PIECE_ARRAYS * PIECE * NUMBER * min(os.cpu_count() or 1, MOST) + _PROGRAM_BYTES
+    return _PIECE_ARRAYS * PIECE * NUMBER * min(os.cpu_count() or 1, MAX_THREADS) + _PROGRAM_BYTES
 
 
 def _surely_fits(blocks: Sequence[Block], workload: Encoded, limit: int) -> bool:

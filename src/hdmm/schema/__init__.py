@@ -1,4 +1,4 @@
-"""The public contract about the data: which attributes there are, and the finite domain of each."""
+"""The schema, the public contract about the data: the attributes and the finite domain of each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import final
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
-from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, is_name, text_of, writable
-from hdmm.schema.kinds import Boolean, Integers, Listed, as_domain
+from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, declared_once, text_of, writable
+from hdmm.schema.kinds import Boolean, Integers, Listed, named_domain
 from hdmm.schema.levels import Level
 from hdmm.schema.merged import Merged
 
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _RESERVED = ("answer", "stderr", "low", "high", "estimator")
+"""Columns of answer tables, which no attribute may be called."""
 
 
 @final
@@ -46,23 +47,13 @@ class Schema(Mapping[str, Domain]):
     """
 
     def __init__(self, mapping: Mapping[str, object] | None = None, /, **attributes: object) -> None:
-        given = dict(mapping or {})
-        for name, domain in attributes.items():
-            if name in given:
-                raise SchemaError(f"attribute {name!r} is declared twice; declare it once")
-            given[name] = domain
-        if not given:
-            raise SchemaError("a schema needs at least one attribute, for example Schema(age=range(115))")
         self._domains: dict[str, Domain] = {}
-        for name, domain in given.items():
-            if not is_name(name):
-                raise SchemaError(f"attribute {name!r}: a name is a column's header: text on one line, without quotes")
+        for name, declared in declared_once("attribute", mapping, attributes).items():
             if name in _RESERVED:
                 raise SchemaError(f"attribute {name!r}: the name is taken by a column of answer tables; rename it")
-            try:
-                self._domains[name] = as_domain(domain)
-            except SchemaError as error:
-                raise SchemaError(f"attribute {name!r}: {error}") from None
+            self._domains[name] = named_domain("attribute", name, declared)
+        if not self._domains:
+            raise SchemaError("a schema needs at least one attribute, for example Schema(age=range(115))")
         self._axes = {name: axis for axis, name in enumerate(self._domains)}
         self._places: dict[str, tuple[str, str | None]] = {name: (name, None) for name in self._domains}
         for name, domain in self._domains.items():
@@ -127,7 +118,7 @@ class Schema(Mapping[str, Domain]):
         return self._axes[name]
 
     def resolve(self, name: str) -> tuple[str, str | None]:
-        """The attribute that a name means, and which of its levels or parts, if one; case matters only in doubt.
+        """The attribute that a name means, and its level or part if it means one; case matters only if in doubt.
 
         >>> Schema(county=Listed(["001", "003"], levels={"state": {"CA": ["001", "003"]}})).resolve("State")
         ('county', 'state')

@@ -19,8 +19,8 @@ from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number
 from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.text import DECIMAL, floors
 
-_MOST_EDGES = 1 << 17
-"""Each of them is a decimal that conditions are compared with, one by one."""
+_MAX_EDGES = 1 << 17
+"""Conditions are compared with each edge, a decimal, one by one."""
 
 
 @final
@@ -42,10 +42,10 @@ class Bins(Domain):
         missing: bool = False,
         levels: Groups | None = None,
     ) -> None:
-        given = list(islice(edges, _MOST_EDGES + 1))
-        if len(given) > _MOST_EDGES:
-            raise SchemaError(f"bins: more than {_MOST_EDGES:,} edges; declare fewer and wider bins")
-        numbers = tuple(_edge(edge) for edge in given)
+        entries = list(islice(edges, _MAX_EDGES + 1))
+        if len(entries) > _MAX_EDGES:
+            raise SchemaError(f"bins: more than {_MAX_EDGES:,} edges; declare fewer and wider bins")
+        numbers = tuple(_edge(edge) for edge in entries)
         if len(numbers) < 2:
             raise SchemaError("bins need at least two edges, for example Bins([0, 10000, 50000])")
         for low, high in pairwise(numbers):
@@ -54,15 +54,9 @@ class Bins(Domain):
         decimals = max(max(-int(number.as_tuple().exponent), 0) for number in numbers)
         if decimals > 12 or max(number.copy_abs() for number in numbers) >= 10**18 // 10**decimals:
             raise SchemaError("edges: at most 12 decimals and 18 digits in all; use rounder edges")
-        object.__setattr__(self, "edges", numbers)
-        object.__setattr__(self, "closed", closed)
-        object.__setattr__(self, "other", other)
-        object.__setattr__(self, "missing", missing)
-        object.__setattr__(self, "_decimals", decimals)
-        object.__setattr__(
-            self, "_scaled", np.array([int(number.scaleb(decimals, EXACT)) for number in numbers], np.int64)
-        )
-        object.__setattr__(self, "levels", read_levels(self, levels))
+        scaled = np.array([int(number.scaleb(decimals, EXACT)) for number in numbers], np.int64)
+        self._set(edges=numbers, closed=closed, other=other, missing=missing, _decimals=decimals, _scaled=scaled)
+        self._set(levels=read_levels(self, levels))
 
     @property
     def declared(self) -> int:
@@ -76,10 +70,14 @@ class Bins(Domain):
     def _labels(self) -> dict[str, int]:
         return {self.value(code): code for code in range(self.declared)}
 
-    def _find(self, text: str) -> int:
+    @property
+    def _edge_list(self) -> str:
+        return ", ".join(f"{edge:f}" for edge in self.edges)
+
+    def find(self, text: str) -> int:
         return self._labels.get(text, OUTSIDE)
 
-    def _hint(self, text: str) -> str:
+    def hint(self, text: str) -> str:
         return nearest(text, self._labels)
 
     def _ends(self, low: str, high: str) -> tuple[int, int]:
@@ -88,27 +86,26 @@ class Bins(Domain):
             number = number_of(end)
             place = bisect_left(self.edges, number)
             if place == len(self.edges) or self.edges[place] != number:
-                edges = ", ".join(f"{edge:f}" for edge in self.edges)
-                raise WorkloadError(f"range end {end} cuts through a bin; use one of the edges {edges}")
+                raise WorkloadError(f"range end {end} cuts through a bin; use one of the edges {self._edge_list}")
             places.append(place)
         return places[0], places[1] - 1
 
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
+        # A cell's values run from its low edge up to its high edge. Its comparison is decided if it holds for every
+        # value or for none.
         number = number_of(literal)
         low, high = self.edges[:-1], self.edges[1:]
-        last = [self.closed and code == self.declared - 1 for code in range(self.declared)]
-        reached = [upper > number or (upper == number and end) for upper, end in zip(high, last, strict=True)]
-        at_least = [lower >= number for lower in low]
         above = [lower > number for lower in low]
-        # A cell's values run from its low edge up to its high edge: undecided where the literal lies between them.
-        some_at_least = reached
-        some_above = [upper > number for upper in high]
-        every, some = (at_least, some_at_least) if operator in (">=", "<") else (above, some_above)
+        some_at_least = [upper > number for upper in high]
+        some_at_least[-1] |= self.closed and high[-1] == number
         if operator in ("=", "<>"):
-            every, some = [False] * len(low), [a and not b for a, b in zip(reached, above, strict=True)]
+            every, some = [False] * len(low), [a and not b for a, b in zip(some_at_least, above, strict=True)]
+        elif operator in (">=", "<"):
+            every, some = [lower >= number for lower in low], some_at_least
+        else:
+            every, some = above, [upper > number for upper in high]
         if every != some:
-            edges = ", ".join(f"{edge:f}" for edge in self.edges)
-            raise WorkloadError(f"'{operator} {literal}' cuts through a bin; bins can be cut only at {edges}")
+            raise WorkloadError(f"'{operator} {literal}' cuts through a bin; bins can be cut only at {self._edge_list}")
         return np.array(every) if operator in (">=", ">", "=") else ~np.array(every)
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
@@ -132,6 +129,6 @@ def _edge(edge: object) -> Decimal:
         number = decimal(text)
     except NumberError as error:
         raise SchemaError(f"edge {shown(edge)}: expected a decimal number, such as 1000 or 0.5; {error}") from None
-    if not DECIMAL.fullmatch(text.encode()):  # what data cannot hold either
+    if not DECIMAL.fullmatch(text.encode()):  # data cannot hold it either
         raise SchemaError(f"edge {shown(edge)}: expected a decimal number, such as 1000 or 0.5")
     return number.normalize(EXACT) if number else Decimal(0)

@@ -1,4 +1,4 @@
-"""What every kind of attribute is: a finite, ordered, declared domain that maps every text to a cell or to "outside".
+"""Domains, the base of every kind of attribute: finite, ordered, declared; they map every text to a cell or "outside".
 
 A domain has its declared cells in order, then optionally the cell "other" (any text that is no declared value) and the
 cell "missing" (an empty field). Codes are positions in that order; −1 is "outside". Levels of a domain are coarser
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import WorkloadError
+from hdmm.errors import SchemaError, WorkloadError
 from hdmm.numbers import NumberError, decimal, shown
 from hdmm.schema.text import BLANKS, DECIMAL
 
@@ -29,7 +29,7 @@ OUTSIDE = -1
 
 BLANK_TEXT = BLANKS.decode()
 EXACT = Context(prec=5000, Emax=10**6, Emin=-(10**6), traps=[])
-"""Decimal arithmetic that never rounds here, whatever context the program has set."""
+"""Decimal arithmetic that never rounds, whatever context the program has set."""
 
 COMPARE = {
     "=": np.equal,
@@ -63,8 +63,12 @@ class Domain(ABC):
         """Which declared cells satisfy ``attribute operator literal``; refuse what no cell can decide."""
 
     @abstractmethod
+    def hint(self, text: str) -> str:
+        """What to write instead of a value that is not in the domain."""
+
+    @abstractmethod
     def _encode(self, texts: Sequence[bytes]) -> Codes:
-        """Codes of trimmed texts among the declared values, −1 elsewhere."""
+        """The codes of trimmed texts among the declared values, −1 for others."""
 
     @property
     def size(self) -> int:
@@ -72,22 +76,22 @@ class Domain(ABC):
         return self.declared + self.other + self.missing
 
     def columns(self, name: str) -> Mapping[str, Domain]:
-        """The columns that an attribute of this name is read from, and the domain of each."""
+        """The columns that an attribute is read from, with the domain of each. Default: one of the same name."""
         return {name: self}
 
     def combine(self, codes: Sequence[NDArray[np.signedinteger]]) -> NDArray[np.signedinteger]:
-        """The codes of records from their codes in each of the columns; −1 where any of them is −1."""
-        (only,) = codes
-        return only
+        """The codes of records from their codes in each column; −1 if any of these is −1. Default: of one column."""
+        (column,) = codes
+        return column
 
     def labels(self) -> list[Any]:
-        """The label of every cell: the value, or its text where "other" or "missing" stand beside it."""
+        """The label of every cell: the value, or its text if there are cells "other" or "missing"."""
         values = [self.value(code) for code in range(self.declared)]
         extra = ["other"] * self.other + ["missing"] * self.missing
         return [str(value) for value in values] + extra if extra else values
 
     def encode(self, texts: Sequence[bytes]) -> Codes:
-        """Map every text to its cell, or to −1: total, and each text by itself."""
+        """Map every text to its cell, or to −1; each text by itself, and none is refused."""
         if not len(texts):
             return np.empty(0, np.int64)
         trimmed = [text.strip(BLANKS) for text in texts]
@@ -99,28 +103,29 @@ class Domain(ABC):
             codes = np.where(empty & ((codes == OUTSIDE) | (codes >= self.declared)), self.size - 1, codes)
         return codes
 
-    @abstractmethod
-    def _find(self, text: str) -> int:
-        """The code of a declared value's text, or −1."""
+    def find(self, text: str) -> int:
+        """The code of a declared value's text, or −1. Default: as the same text in data."""
+        return int(self._encode([text.encode(errors="surrogatepass")])[0])
 
-    @abstractmethod
-    def _hint(self, text: str) -> str:
-        """What to write instead of a value that is not in the domain."""
-
-    @abstractmethod
     def _ends(self, low: str, high: str) -> tuple[int, int]:
-        """First and last code of a range, not yet checked for order."""
+        """First and last code of a range, not yet checked for order. Default: the codes of both values."""
+        return self.code(low), self.code(high)
+
+    def _set(self, **fields: object) -> None:
+        """Set fields while the domain is built."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def code(self, value: object) -> int:
         """The code of one declared value, as a user writes it; refuse anything else with the nearest one."""
         text = text_of(value)
-        code = self._find(text)
+        code = self.find(text)
         if code == OUTSIDE:
-            raise WorkloadError(f"value {shown(text)} is not in the domain{self._hint(text)}")
+            raise WorkloadError(f"value {shown(text)} is not in the domain{self.hint(text)}")
         return code
 
     def span(self, low: object, high: object) -> tuple[int, int]:
-        """First and last code of a range: both ends included, between two edges where the domain is binned."""
+        """First and last code of a range: both ends included, or for bins between two edges."""
         first, last = self._ends(text_of(low), text_of(high))
         if first > last:
             raise WorkloadError(
@@ -133,20 +138,29 @@ def text_of(value: object) -> str:
     """A value as the text that a domain knows it by, whether it came from Python or from a file."""
     try:
         return str(value).strip(BLANK_TEXT)
-    except ValueError:  # of an integer with more digits than Python prints
+    except ValueError:  # an integer has more digits than Python prints
         raise WorkloadError(f"value {shown(value)} is too long; a value is a text or a short number") from None
 
 
 def writable(text: str) -> bool:
-    """Whether a text can stand in a file at all: lone surrogates cannot."""
+    """Whether a text can be written to a file: lone surrogates cannot."""
     return not any("\ud800" <= mark <= "\udfff" for mark in text)
 
 
-def is_name(name: object) -> bool:
-    """Whether an attribute, a part or a level may be called so: as a column's header, on one line, without quotes."""
-    if not isinstance(name, str) or not name or name != name.strip():
-        return False
-    return writable(name) and not any(mark in name for mark in '\n\r\0"')
+def check_name(kind: str, name: object) -> None:
+    """Refuse a name that an attribute, a part or a level cannot have."""
+    text = name if isinstance(name, str) else ""
+    if not text or text != text.strip() or not writable(text) or any(mark in text for mark in '\n\r\0"'):
+        raise SchemaError(f"{kind} {name!r}: a name is a column's header: text on one line, without quotes")
+
+
+def declared_once(kind: str, mapping: Mapping[str, object] | None, keywords: Mapping[str, object]) -> dict[str, object]:
+    """What a mapping and keyword arguments declare together; refuse a name that is in both."""
+    declared = dict(mapping or {})
+    for name in keywords:
+        if name in declared:
+            raise SchemaError(f"{kind} {name!r} is declared twice; declare it once")
+    return declared | dict(keywords)
 
 
 def number_of(text: str) -> Decimal:
@@ -155,6 +169,6 @@ def number_of(text: str) -> Decimal:
         number = decimal(text)
     except NumberError as error:
         raise WorkloadError(f"{shown(text)} is not a number that a value is compared with: {error}") from None
-    if not DECIMAL.fullmatch(text.strip().encode()):  # what data cannot hold either
+    if not DECIMAL.fullmatch(text.strip().encode()):  # data cannot hold it either
         raise WorkloadError(f"{shown(text)} is not a number")
     return number

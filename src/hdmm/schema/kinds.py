@@ -13,11 +13,22 @@ from numpy.typing import NDArray
 
 from hdmm.errors import SchemaError, WorkloadError, is_integer, nearest
 from hdmm.numbers import shown
-from hdmm.schema.domain import COMPARE, EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, text_of, writable
+from hdmm.schema.domain import (
+    COMPARE,
+    EXACT,
+    OUTSIDE,
+    Codes,
+    Comparison,
+    Domain,
+    check_name,
+    number_of,
+    text_of,
+    writable,
+)
 from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.text import floors
 
-LARGEST_LIST = 1 << 22
+_MAX_LISTED = 1 << 22
 """Values that are listed one by one; each takes some hundred bytes."""
 _TRUE = (b"true", b"t", b"yes", b"1")
 _FALSE = (b"false", b"f", b"no", b"0")
@@ -34,10 +45,10 @@ class Listed(Domain):
     def __init__(
         self, values: Iterable[object], *, other: bool = False, missing: bool = False, levels: Groups | None = None
     ) -> None:
-        given = tuple(islice(values, LARGEST_LIST + 1))
-        if len(given) > LARGEST_LIST:
-            raise SchemaError(f"values: more than {LARGEST_LIST:,} are listed; declare a range of integers, or bins")
-        texts = tuple(_listed(value) for value in given)
+        entries = tuple(islice(values, _MAX_LISTED + 1))
+        if len(entries) > _MAX_LISTED:
+            raise SchemaError(f"values: more than {_MAX_LISTED:,} are listed; declare a range of integers, or bins")
+        texts = tuple(_listed(value) for value in entries)
         if not texts:
             raise SchemaError("values=[]: an attribute needs at least one value; list them, for example ['F', 'M']")
         seen: set[str] = set()
@@ -47,14 +58,12 @@ class Listed(Domain):
             if any(mark in text for mark in "\n\r\0") or not text or not writable(text):
                 raise SchemaError(f"value {shown(text)} cannot be listed: a value is not empty and stays on one line")
             seen.add(text)
-        reserved = seen & ({"other"} if other else set()) | seen & ({"missing"} if missing else set())
-        if reserved:
-            raise SchemaError(f"value {reserved.pop()!r} is both listed and the name of an extra cell; rename one")
-        object.__setattr__(self, "values", texts)
-        object.__setattr__(self, "other", other)
-        object.__setattr__(self, "missing", missing)
-        object.__setattr__(self, "_codes", {text.encode(): code for code, text in enumerate(texts)})
-        object.__setattr__(self, "levels", read_levels(self, levels))
+        for name, extra in (("other", other), ("missing", missing)):
+            if extra and name in seen:
+                raise SchemaError(f"value {name!r} is both listed and the name of an extra cell; rename one")
+        codes = {text.encode(): code for code, text in enumerate(texts)}
+        self._set(values=texts, other=other, missing=missing, _codes=codes)
+        self._set(levels=read_levels(self, levels))
 
     @property
     def declared(self) -> int:
@@ -66,14 +75,8 @@ class Listed(Domain):
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
         return COMPARE[operator](np.arange(self.declared), self.code(literal))
 
-    def _find(self, text: str) -> int:
-        return self._codes.get(text.encode(errors="surrogatepass"), OUTSIDE)
-
-    def _hint(self, text: str) -> str:
+    def hint(self, text: str) -> str:
         return nearest(text, self.values)
-
-    def _ends(self, low: str, high: str) -> tuple[int, int]:
-        return self.code(low), self.code(high)
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
         return np.fromiter((self._codes.get(text, OUTSIDE) for text in texts), np.int64, len(texts))
@@ -97,11 +100,8 @@ class Integers(Domain):
                 )
         if min > max:
             raise SchemaError(f"min={min}, max={max}: the domain is empty; min must not exceed max")
-        object.__setattr__(self, "min", min)
-        object.__setattr__(self, "max", max)
-        object.__setattr__(self, "other", other)
-        object.__setattr__(self, "missing", missing)
-        object.__setattr__(self, "levels", read_levels(self, levels))
+        self._set(min=min, max=max, other=other, missing=missing)
+        self._set(levels=read_levels(self, levels))
 
     @property
     def declared(self) -> int:
@@ -124,14 +124,8 @@ class Integers(Domain):
         valid, number, _ = floors(texts, 0, point=False)
         return np.where(valid & (number >= self.min) & (number <= self.max), number - self.min, OUTSIDE)
 
-    def _find(self, text: str) -> int:
-        return int(self._encode([text.encode(errors="surrogatepass")])[0])
-
-    def _hint(self, text: str) -> str:
+    def hint(self, text: str) -> str:
         return f", which holds the integers {self.min} to {self.max}"
-
-    def _ends(self, low: str, high: str) -> tuple[int, int]:
-        return self.code(low), self.code(high)
 
 
 @final
@@ -140,9 +134,8 @@ class Boolean(Domain):
     """False and true, in that order; read from true/false, t/f, yes/no, 1/0 in any case."""
 
     def __init__(self, *, other: bool = False, missing: bool = False, levels: Groups | None = None) -> None:
-        object.__setattr__(self, "other", other)
-        object.__setattr__(self, "missing", missing)
-        object.__setattr__(self, "levels", read_levels(self, levels))
+        self._set(other=other, missing=missing)
+        self._set(levels=read_levels(self, levels))
 
     @property
     def declared(self) -> int:
@@ -156,14 +149,8 @@ class Boolean(Domain):
             raise WorkloadError(f"'{operator}' does not order true and false; write the attribute alone, or = or <>")
         return COMPARE[operator](np.arange(2), self.code(literal))
 
-    def _find(self, text: str) -> int:
-        return int(self._encode([text.encode(errors="surrogatepass")])[0])
-
-    def _hint(self, text: str) -> str:
+    def hint(self, text: str) -> str:
         return nearest(text, ("true", "false"))
-
-    def _ends(self, low: str, high: str) -> tuple[int, int]:
-        return self.code(low), self.code(high)
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
         lower = [text.lower() for text in texts]
@@ -178,21 +165,30 @@ def _listed(value: object) -> str:
         raise SchemaError(str(error)) from None
 
 
-def as_domain(given: object) -> Domain:
+def named_domain(kind: str, name: str, declared: object) -> Domain:
+    """The domain of an attribute or a part; the message of an error begins with its name."""
+    check_name(kind, name)
+    try:
+        return as_domain(declared)
+    except SchemaError as error:
+        raise SchemaError(f"{kind} {name!r}: {error}") from None
+
+
+def as_domain(declared: object) -> Domain:
     """The domain that a user means by a list, a range or a domain."""
-    if isinstance(given, Domain):
-        return given
-    if isinstance(given, range):
-        if given.step != 1 or given.start >= given.stop:
-            raise SchemaError(f"{shown(given)}: expected a non-empty range with step 1, for example range(115)")
-        return Integers(given.start, given.stop - 1)
-    if isinstance(given, (list, tuple)):
-        if any(isinstance(value, bool) for value in given):
-            if list(given) != [False, True]:
-                raise SchemaError(f"{shown(given)}: write booleans as [False, True]")
+    if isinstance(declared, Domain):
+        return declared
+    if isinstance(declared, range):
+        if declared.step != 1 or declared.start >= declared.stop:
+            raise SchemaError(f"{shown(declared)}: expected a non-empty range with step 1, for example range(115)")
+        return Integers(declared.start, declared.stop - 1)
+    if isinstance(declared, (list, tuple)):
+        if any(isinstance(value, bool) for value in declared):
+            if list(declared) != [False, True]:
+                raise SchemaError(f"{shown(declared)}: write booleans as [False, True]")
             return Boolean()
-        if any(not isinstance(value, (str, int)) for value in given):
-            raise SchemaError(f"{shown(given)}: listed values are texts or integers; use Bins for other numbers")
-        return Listed(given)
+        if any(not isinstance(value, (str, int)) for value in declared):
+            raise SchemaError(f"{shown(declared)}: listed values are texts or integers; use Bins for other numbers")
+        return Listed(declared)
     kinds = "Listed, Integers, Bins, Boolean, Merged"
-    raise SchemaError(f"{shown(given)}: expected a list of values, a range of integers, or {kinds}")
+    raise SchemaError(f"{shown(declared)}: expected a list of values, a range of integers, or {kinds}")

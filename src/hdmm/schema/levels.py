@@ -14,17 +14,17 @@ import numpy as np
 
 from hdmm.errors import InputError, SchemaError, closest
 from hdmm.numbers import shown
-from hdmm.schema.domain import OUTSIDE, Codes, Domain, is_name, text_of
+from hdmm.schema.domain import OUTSIDE, Codes, Domain, check_name, text_of
 
 Groups: TypeAlias = Mapping[str, Mapping[Any, object]]
 """Levels as a user gives them: for each name its groups, and for each group its members."""
 
-_CODES = 1 << 25
+MAX_CELLS = 1 << 24
+"""Cells of an attribute that has levels or is merged: something is kept for each of them."""
+_MAX_CODES = 1 << 25
 """Codes of all levels of an attribute together, of eight bytes each."""
-LARGEST = 1 << 24
-"""How many cells an attribute may have whose cells are written out one by one."""
-
-_SHOWN = 3
+_MAX_NAMED = 3
+"""Values that a message names."""
 _Value = TypeVar("_Value")
 
 
@@ -50,19 +50,19 @@ class Level:
 
 @final
 class Named(Mapping[str, _Value]):
-    """Things by their names, in declared order: read-only, compared and hashed with their order."""
+    """A read-only mapping from names, in declared order; order counts when it is compared and hashed."""
 
-    def __init__(self, given: Mapping[str, _Value]) -> None:
-        self._given = dict(given)
+    def __init__(self, entries: Mapping[str, _Value]) -> None:
+        self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> _Value:
-        return self._given[name]
+        return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._given)
+        return len(self._entries)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Named) and list(self.items()) == list(other.items())
@@ -71,24 +71,25 @@ class Named(Mapping[str, _Value]):
         return hash(tuple(self.items()))
 
     def __repr__(self) -> str:
-        return repr(self._given)
+        return repr(self._entries)
 
 
-def read_levels(domain: Domain, given: Groups | None) -> Named[Level]:
-    """The levels that a user means, over the cells of a domain; refuse those that leave a value's group in doubt."""
-    if given is not None and not isinstance(given, Mapping):
-        raise SchemaError(f"levels={shown(given)}: expected a mapping from the names of the levels to their groups")
-    if given and domain.size > LARGEST:
-        raise SchemaError(f"levels: the attribute has {domain.size:,} cells, and levels go up to {LARGEST:,}; use bins")
-    if given and domain.size * len(given) > _CODES:
+def read_levels(domain: Domain, declared: Groups | None) -> Named[Level]:
+    """The levels that a user declares over the cells of a domain; every value must be in exactly one group of each."""
+    if declared is not None and not isinstance(declared, Mapping):
+        raise SchemaError(f"levels={shown(declared)}: expected a mapping from the names of the levels to their groups")
+    if declared and domain.size > MAX_CELLS:
         raise SchemaError(
-            f"levels: {len(given):,} levels over {domain.size:,} cells are too many; {_CODES // domain.size:,} fit: "
-            "declare fewer, or use bins"
+            f"levels: the attribute has {domain.size:,} cells, and levels go up to {MAX_CELLS:,}; use bins"
+        )
+    if declared and domain.size * len(declared) > _MAX_CODES:
+        raise SchemaError(
+            f"levels: {len(declared):,} levels over {domain.size:,} cells are too many; "
+            f"{_MAX_CODES // domain.size:,} fit: declare fewer, or use bins"
         )
     levels: dict[str, Level] = {}
-    for name, groups in (given or {}).items():
-        if not is_name(name):
-            raise SchemaError(f"level {name!r}: a name is a column's header: text on one line, without quotes")
+    for name, groups in (declared or {}).items():
+        check_name("level", name)
         try:
             levels[name] = _read_level(domain, groups, levels)
         except InputError as error:
@@ -97,7 +98,7 @@ def read_levels(domain: Domain, given: Groups | None) -> Named[Level]:
 
 
 def _read_level(domain: Domain, groups: Mapping[Any, object], earlier: Mapping[str, Level]) -> Level:
-    from hdmm.schema.kinds import Listed  # which has levels itself
+    from hdmm.schema.kinds import Listed  # it imports this module
 
     if not isinstance(groups, Mapping) or not groups:
         raise SchemaError(f"{shown(groups)}: expected groups with their members, for example {{'child': [(0, 17)]}}")
@@ -126,9 +127,9 @@ def _read_level(domain: Domain, groups: Mapping[Any, object], earlier: Mapping[s
             raise
         except InputError as error:
             raise SchemaError(f"group {label!r}: {error}") from None
-    left = np.flatnonzero(codes[: domain.declared] == OUTSIDE)
-    if len(left):
-        values = _shown(domain, left)
+    ungrouped = np.flatnonzero(codes[: domain.declared] == OUTSIDE)
+    if len(ungrouped):
+        values = _shown(domain, ungrouped)
         raise SchemaError(f"{values} in no group; put every value into exactly one, a range as a pair (low, high)")
     codes[domain.declared :] = np.arange(coarse.declared, coarse.size)
     return Level(coarse, codes)
@@ -141,7 +142,7 @@ class _TwiceError(SchemaError):
 
 @final
 class _SortedCells:
-    """The cells of every group of the earlier levels; each level is sorted once, when the first group is asked for."""
+    """The cells of every group of the earlier levels; each level is sorted once, on the first request."""
 
     def __init__(self, levels: Mapping[str, Level]) -> None:
         self.levels = levels
@@ -162,10 +163,9 @@ def _cells(domain: Domain, members: object, earlier: _SortedCells) -> Iterator[C
     """The cells of each of a group's members."""
     if isinstance(members, Iterable) and not isinstance(members, (list, range, str)):
         raise SchemaError(f"{shown(members)}: expected a list of members: [(0, 17)] is a range, [0, 17] are two values")
-    given = members if isinstance(members, list) else [members]
-    if not given:
+    if members == []:
         raise SchemaError("it has no members; list them, or leave the group out")
-    for member in given:
+    for member in members if isinstance(members, list) else [members]:
         yield _member(domain, member, earlier)
 
 
@@ -186,26 +186,26 @@ def _member(domain: Domain, member: object, earlier: _SortedCells) -> Codes | sl
         first, last = domain.span(*member)
         return slice(first, last + 1)
     text = text_of(member)
-    code = domain._find(text)
-    found = {"a value": np.array([code])} if code != OUTSIDE else {}
+    code = domain.find(text)
+    meanings = {"a value": np.array([code])} if code != OUTSIDE else {}
     for name, level in earlier.levels.items():
-        group = level.domain._find(text)
+        group = level.domain.find(text)
         if group != OUTSIDE:
-            found[f"a group of {name!r}"] = earlier.of(name, group)
-    if len(found) > 1:
-        raise SchemaError(f"{text!r} is ambiguous: {' and '.join(found)}; rename one, or list the values as pairs")
-    if not found:
+            meanings[f"a group of {name!r}"] = earlier.of(name, group)
+    if len(meanings) > 1:
+        raise SchemaError(f"{text!r} is ambiguous: {' and '.join(meanings)}; rename one, or list the values as pairs")
+    if not meanings:
         coarse = [level.domain for level in earlier.levels.values()]
-        close = closest(text, (str(one.value(group)) for one in coarse for group in range(one.declared)))
-        hint = f"; did you mean {close!r}?" if close is not None else domain._hint(text)
+        close = closest(text, (str(level.value(group)) for level in coarse for group in range(level.declared)))
+        hint = f"; did you mean {close!r}?" if close is not None else domain.hint(text)
         raise SchemaError(f"{shown(text)} is neither a value nor a group of an earlier level{hint}")
-    return next(iter(found.values()))
+    return next(iter(meanings.values()))
 
 
 def _shown(domain: Domain, cells: Codes) -> str:
     """The first few values, to go before "in no group"."""
     codes = np.unique(cells)
-    values = ", ".join(repr(domain.value(int(code))) for code in codes[:_SHOWN])
+    values = ", ".join(repr(domain.value(int(code))) for code in codes[:_MAX_NAMED])
     if len(codes) == 1:
         return f"value {values} is"
-    return f"values {values} are" if len(codes) <= _SHOWN else f"values {values}, … ({len(codes):,} in all) are"
+    return f"values {values} are" if len(codes) <= _MAX_NAMED else f"values {values}, … ({len(codes):,} in all) are"

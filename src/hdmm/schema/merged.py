@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
-from hdmm.schema.domain import COMPARE, OUTSIDE, Codes, Comparison, Domain, is_name
-from hdmm.schema.kinds import Boolean, Listed, as_domain
-from hdmm.schema.levels import LARGEST, Level, Named
+from hdmm.schema.domain import COMPARE, OUTSIDE, Codes, Comparison, Domain, declared_once
+from hdmm.schema.kinds import Boolean, Listed, named_domain
+from hdmm.schema.levels import MAX_CELLS, Level, Named
 from hdmm.text import count_text
 
-_HINTS = 4096  # with more labels, the nearest one is not looked for
+_MAX_HINTED = 4096
+"""Among more labels, the nearest one is not looked for."""
 
 
 @final
 @dataclass(frozen=True)
 class Merged(Domain):
-    """One attribute whose cells are all combinations of its parts, of which the last changes first.
+    """One attribute whose cells are all combinations of its parts; the last part changes first.
 
     >>> race = Merged(white=[False, True], black=[False, True])
     >>> race.labels()
@@ -39,25 +40,18 @@ class Merged(Domain):
     _flags: bool = field(init=False, repr=False, compare=False)
 
     def __init__(self, mapping: Mapping[str, object] | None = None, /, **parts: object) -> None:
-        given = dict(mapping or {})
-        for name, part in parts.items():
-            if name in given:
-                raise SchemaError(f"part {name!r} is declared twice; declare it once")
-            given[name] = part
-        if not given:
+        domains = {name: _part(name, part) for name, part in declared_once("part", mapping, parts).items()}
+        if not domains:
             raise SchemaError("a merged attribute needs parts, for example Merged(white=[False, True])")
-        domains = {name: _part(name, part) for name, part in given.items()}
         cells = prod(part.size for part in domains.values())
-        if cells > LARGEST:
+        if cells > MAX_CELLS:
             raise SchemaError(
-                f"merged: {count_text(cells)} combinations exceed the limit of {LARGEST:,}; merge fewer parts"
+                f"merged: {count_text(cells)} combinations exceed the limit of {MAX_CELLS:,}; merge fewer parts"
             )
         flags = all(isinstance(part, Boolean) and part.size == 2 for part in domains.values())
         for name, part in domains.items():
             _check_labels(name, part, flags)
-        object.__setattr__(self, "parts", Named(domains))
-        object.__setattr__(self, "levels", _PartLevels(domains))
-        object.__setattr__(self, "_flags", flags)
+        self._set(parts=Named(domains), levels=_PartLevels(domains), _flags=flags)
 
     @property
     def declared(self) -> int:
@@ -92,10 +86,10 @@ class Merged(Domain):
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
         # No label holds a surrogate, so bytes that are not UTF-8 are in none.
-        codes = (self._find(text.decode(errors="surrogateescape")) for text in texts)
+        codes = (self.find(text.decode(errors="surrogateescape")) for text in texts)
         return np.fromiter(codes, np.int64, len(texts))
 
-    def _find(self, text: str) -> int:
+    def find(self, text: str) -> int:
         if self._flags:
             names = set(text.split("+"))
             digits = [int(name in names) for name in self.parts]
@@ -112,18 +106,15 @@ class Merged(Domain):
             code = code * part.size + digit
         return code if OUTSIDE not in digits and self.value(code) == text else OUTSIDE
 
-    def _hint(self, text: str) -> str:
-        if self.declared > _HINTS:
+    def hint(self, text: str) -> str:
+        if self.declared > _MAX_HINTED:
             return f", whose values are written like {self.value(self.declared - 1)!r}"
         return nearest(text, [self.value(code) for code in range(self.declared)])
-
-    def _ends(self, low: str, high: str) -> tuple[int, int]:
-        return self.code(low), self.code(high)
 
 
 @final
 class _PartLevels(Mapping[str, Level]):
-    """A level for each part and for each of its levels, made when it is asked for: all of them would be large."""
+    """A level for each part and for each of its levels, built on request: all of them together would be large."""
 
     def __init__(self, parts: Mapping[str, Domain]) -> None:
         self._parts = parts
@@ -154,20 +145,15 @@ class _PartLevels(Mapping[str, Level]):
         return len(self._owners)
 
 
-def _part(name: str, given: object) -> Domain:
-    if not is_name(name):
-        raise SchemaError(f"part {name!r}: a name is a column's header: text on one line, without quotes")
-    try:
-        part = as_domain(given)
-    except SchemaError as error:
-        raise SchemaError(f"part {name!r}: {error}") from None
+def _part(name: str, declared: object) -> Domain:
+    part = named_domain("part", name, declared)
     if isinstance(part, Merged):
         raise SchemaError(f"part {name!r}: it is merged itself; name its parts here instead")
     return part
 
 
 def _check_labels(name: str, part: Domain, flags: bool) -> None:
-    """Refuse what would make a combination's label ambiguous; only names and listed values are free texts."""
+    """Refuse names and listed values that would make a combination's label ambiguous."""
     if flags and ("+" in name or name == "none"):
         raise SchemaError(f"part {name!r}: labels join names by '+', and 'none' is the label of no part; rename it")
     commas = [value for value in part.values if "," in value] if isinstance(part, Listed) and not flags else []
@@ -186,4 +172,4 @@ def _digit(part: Domain, label: str) -> int:
         return part.declared
     if part.missing and label == "missing":
         return part.size - 1
-    return part._find(label)
+    return part.find(label)

@@ -1,8 +1,8 @@
 """Exact numbers from text, for whole columns at once.
 
-What a decimal and an integer are is said by the regular expressions below, and in docs/data.md. The common forms are
-parsed by vectorised integer arithmetic, the rest one by one with :class:`decimal.Decimal`; both are exact, so that a
-value at the edge of a bin falls on the same side on every machine.
+The regular expressions below and docs/data.md define decimals and integers. Common forms are parsed by vectorised
+integer arithmetic, the rest one by one with :class:`decimal.Decimal`. Both are exact, so that a value at the edge of a
+bin falls on the same side on every machine.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ BLANKS = b" \t\r"
 LONGEST_TEXT = 1 << 16
 """Bytes of a value as it stands in its source, blanks included; a longer one is outside every domain.
 
-Public, so that the memory that a record takes never depends on what it holds.
+The limit is public, so that the memory that a record takes never depends on what it holds.
 """
 NO_VALUE = "\n"
-"""A text that no domain holds, and that is not empty: what a value becomes that is too long, or is no text at all."""
+"""Replaces a value that is too long or is not text: no domain holds it, and it is not empty."""
 
 INTEGER = re.compile(rb"[+-]?[0-9]+")
 DECIMAL = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
-_DIGITS = 18  # a mantissa of 18 digits fits int64
-_WIDTH = 24  # longer texts take the exact slow path
+_DIGITS = 18
+"""Digits of a mantissa that fit int64."""
+_MAX_FAST = 24
+"""Bytes of a text that is parsed by vectorised arithmetic; longer ones are parsed one by one."""
+_MAX_NUMBER = 4096
+"""Bytes of a number; a longer one is outside every domain."""
 _HUGE = 1 << 62
-_LONGEST = 4096  # a field longer than this is outside every domain
+"""Larger numbers count as this one, which is outside every domain."""
 
 
 def floors(
@@ -43,7 +47,7 @@ def floors(
     """
     count = len(texts)
     length = np.fromiter(map(len, texts), np.int64, count)
-    width = min(int(length.max(initial=1)), _WIDTH)
+    width = min(int(length.max(initial=1)), _MAX_FAST)
     grid = np.array(texts, dtype=f"S{width}").reshape(count).view(np.uint8).reshape(count, width)
 
     signed = (grid[:, 0] == ord("-")) | (grid[:, 0] == ord("+"))
@@ -53,7 +57,7 @@ def floors(
     after = np.zeros(count, np.int64)
     points = np.zeros(count, np.int64)
     exact = np.ones(count, bool)
-    simple = length <= _WIDTH
+    simple = length <= _MAX_FAST
     for column in range(width):
         byte = grid[:, column]
         inside = column < length
@@ -63,14 +67,14 @@ def floors(
         dot = (byte == ord(".")) & inside
         simple &= digit | dot | ~inside
         value = byte.astype(np.int64) - ord("0")
-        left = digit & (points == 0)
-        right = digit & (points > 0)
-        kept = right & (after < decimals)
-        whole = np.where(left, whole * 10 + value, whole)
+        in_whole = digit & (points == 0)
+        in_fraction = digit & (points > 0)
+        kept = in_fraction & (after < decimals)
+        whole = np.where(in_whole, whole * 10 + value, whole)
         fraction = np.where(kept, fraction * 10 + value, fraction)
-        exact &= ~(right & ~kept & (value > 0))
-        before += left
-        after += right
+        exact &= ~(in_fraction & ~kept & (value > 0))
+        before += in_whole
+        after += in_fraction
         points += dot
     simple &= (before + min(decimals, _DIGITS) <= _DIGITS) & (after <= _DIGITS) & (decimals <= _DIGITS)
     if not point:
@@ -84,7 +88,7 @@ def floors(
 
     pattern = DECIMAL if point else INTEGER
     for row in np.flatnonzero(~valid).tolist():
-        if length[row] <= _LONGEST and pattern.fullmatch(texts[row]):
+        if length[row] <= _MAX_NUMBER and pattern.fullmatch(texts[row]):
             valid[row] = True
             floor[row], exact[row] = _slow_floor(texts[row], decimals)
     return valid, floor, exact

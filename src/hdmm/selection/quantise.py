@@ -18,7 +18,7 @@ from typing import Any, final
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import LinearEstimator, loss
 from hdmm.estimators.least_squares import local_least_squares
-from hdmm.matrix import LARGEST, Dense, Identity, Matrix, Norm, Spiked, Total
+from hdmm.matrix import MAX_ENTRY, Dense, Identity, Matrix, Norm, Spiked, Total
 from hdmm.strategy import Block, Strategy
 from hdmm.strategy.block import REACH, largest_reach
 from hdmm.strategy.integers import round_columns, round_lengths
@@ -26,7 +26,7 @@ from hdmm.workload import Encoded
 
 _LEAST_BITS = 8
 """The coarsest precision that is tried for all factors."""
-_MOST_BITS = LARGEST.bit_length() - 1
+_MOST_BITS = MAX_ENTRY.bit_length() - 1
 """The finest precision: with more bits, entries of nearly 1 would exceed the largest of an integer matrix."""
 _COARSEST_BITS = 3
 """The coarsest precision of a single factor, if the answers would be too large otherwise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from hdmm.workload import predicates as p
+from hdmm import workload as p
 from hdmm.workload.products import Product
 
 WORDS: dict[str, p.Predicates] = {
@@ -21,7 +21,7 @@ def product_data(product: Product) -> dict[str, Any]:
     """A product as plain data."""
     data: dict[str, Any] = {"name": product.name}
     if product.predicates:
-        data["product"] = {attribute: predicates_data(given) for attribute, given in product.predicates.items()}
+        data["product"] = {name: predicates_data(predicates) for name, predicates in product.predicates.items()}
     if product.where is not None:
         data["where"] = product.where
     if product.weight != 1:
@@ -32,7 +32,7 @@ def product_data(product: Product) -> dict[str, Any]:
 @singledispatch
 def predicates_data(predicates: p.Predicates) -> Any:
     """A predicate set as plain data."""
-    return next(word for word, known in WORDS.items() if known == predicates)
+    return next(word for word, candidate in WORDS.items() if candidate == predicates)
 
 
 @predicates_data.register

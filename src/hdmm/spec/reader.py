@@ -1,12 +1,13 @@
-"""Plain data (mappings, lists, texts and numbers), taken apart with care: a mistake is reported with its place."""
+"""Checked access to plain data (mappings, lists, texts and numbers): a mistake is reported with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from hdmm import numbers
-from hdmm.errors import SpecError, nearest
+from hdmm.errors import InputError, SpecError, nearest
 
 Place = tuple[str | int, ...]
 Word = TypeVar("Word", bound=str)
@@ -18,6 +19,17 @@ class Mistake(SpecError):
     def __init__(self, place: Place, message: str) -> None:
         super().__init__(f"{_at(place)}: {message}" if place else message)
         self.place = place
+
+
+@contextmanager
+def mistakes_at(place: Place) -> Iterator[None]:
+    """Report errors inside the `with` block as mistakes at a place, unless they have one already."""
+    try:
+        yield
+    except Mistake:
+        raise
+    except InputError as error:
+        raise Mistake(place, str(error)) from None
 
 
 def mapping(
@@ -53,10 +65,10 @@ def scalar(data: Any, place: Place) -> str | int | float:
 
 
 def word(data: Any, place: Place, words: Sequence[Word]) -> Word:
-    """One of some words; an unknown one is refused with the nearest."""
-    for known in words:
-        if data == known:
-            return known
+    """One of some words; an unknown one is refused with the nearest word."""
+    for choice in words:
+        if data == choice:
+            return choice
     near = nearest(data if isinstance(data, str) else "", words)
     raise Mistake(place, f"unknown word {numbers.shown(data)}{near}")
 

@@ -8,27 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import HdmmError, InputError
 from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Merged, Schema
-from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, scalar
+from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, scalar
 
 
 def read_schema(data: Any, place: Place) -> Schema:
     """A schema from plain data."""
-    domains = _read_domains(data, place)
-    try:
-        return Schema(domains)
-    except HdmmError as error:
-        raise Mistake(place, str(error)) from None
+    with mistakes_at(place):
+        return Schema(_read_domains(data, place))
 
 
 def _read_domains(data: Any, place: Place) -> dict[str, Domain]:
     domains = {}
-    for name, given in mapping(data, place).items():
-        try:
-            domains[name] = _read_domain(given, (*place, name))
-        except InputError as error:
-            raise error if isinstance(error, Mistake) else Mistake((*place, name), str(error)) from None
+    for name, domain in mapping(data, place).items():
+        with mistakes_at((*place, name)):
+            domains[name] = _read_domain(domain, (*place, name))
     return domains
 
 
@@ -51,21 +45,21 @@ def _read_domain(data: Any, place: Place) -> Domain:
         every = sorted({key for keys in allowed.values() for key in keys})
         mapping(data, place, every)
         raise Mistake(place, "expected exactly one of values, min and max, bins, boolean, merged")
-    given = mapping(data, place, allowed[kinds[0]], required=("min", "max") if kinds[0] == "min" else ())
-    extra: dict[str, Any] = {key: boolean(given.get(key, False), (*place, key)) for key in ("other", "missing")}
-    extra["levels"] = _read_levels(given.get("levels", {}), (*place, "levels"))
+    entries = mapping(data, place, allowed[kinds[0]], required=("min", "max") if kinds[0] == "min" else ())
+    extra: dict[str, Any] = {key: boolean(entries.get(key, False), (*place, key)) for key in ("other", "missing")}
+    extra["levels"] = _read_levels(entries.get("levels", {}), (*place, "levels"))
     match kinds[0]:
         case "merged":
-            return Merged(_read_domains(given["merged"], (*place, "merged")))
+            return Merged(_read_domains(entries["merged"], (*place, "merged")))
         case "values":
-            return Listed([scalar(item, place) for item in items(given["values"], (*place, "values"))], **extra)
+            return Listed([scalar(item, place) for item in items(entries["values"], (*place, "values"))], **extra)
         case "min":
-            return Integers(integer(given["min"], (*place, "min")), integer(given["max"], (*place, "max")), **extra)
+            return Integers(integer(entries["min"], (*place, "min")), integer(entries["max"], (*place, "max")), **extra)
         case "bins":
-            closed = boolean(given.get("closed", False), (*place, "closed"))
-            edges = [scalar(item, place) for item in items(given["bins"], (*place, "bins"))]
+            closed = boolean(entries.get("closed", False), (*place, "closed"))
+            edges = [scalar(item, place) for item in items(entries["bins"], (*place, "bins"))]
             return Bins(edges, closed=closed, **extra)
-    if not boolean(given["boolean"], (*place, "boolean")):
+    if not boolean(entries["boolean"], (*place, "boolean")):
         raise Mistake((*place, "boolean"), "expected true")
     return Boolean(**extra)
 
@@ -113,7 +107,7 @@ def _levels_data(domain: Domain) -> dict[str, dict[str, list[Any]]]:
 
 
 def _members(domain: Domain, cells: NDArray[np.int64], groups: set[str]) -> list[Any]:
-    """Runs of numbers as pairs, other values one by one; also as a pair where an earlier group has the same text."""
+    """Runs of numbers as pairs, other values one by one; a value that an earlier group is called is a pair, too."""
     ends = np.flatnonzero(np.diff(cells) > 1)
     runs = zip(cells[[0, *(ends + 1)]].tolist(), cells[[*ends, -1]].tolist(), strict=True)
     match domain:

@@ -1,4 +1,4 @@
-"""Specs: a schema, a workload and the privacy wanted, as plain data and as YAML.
+"""Specs: a schema, a workload, an objective and privacy, as plain data and as YAML.
 
 The plain data is what YAML and plan files hold: mappings, lists and texts. Reading it is the one way in, so a file
 and a plan build the same workload. A mistake is reported with its place, and from YAML with its line.
@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, final, get_args
 
+from hdmm import workload as p
 from hdmm.errors import InputError, SpecError
 from hdmm.objective import Aim
 from hdmm.privacy.calibrate import NoiseKind
 from hdmm.privacy.unit import Neighbours, Unit, check_unit
 from hdmm.schema import Schema
 from hdmm.spec.products import WORDS, product_data
-from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, number, scalar, word
+from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, number, scalar, word
 from hdmm.spec.schema import domain_data, read_schema
-from hdmm.workload import predicates as p
 from hdmm.workload.marginals import marginals
-from hdmm.workload.products import MOST_PRODUCTS, Product, Workload
+from hdmm.workload.products import MAX_PRODUCTS, Product, Workload
 from hdmm.workload.sql import read_sql
 from hdmm.workload.targets import Target, read_targets
 
@@ -33,7 +35,7 @@ _KEYS = ("identity", "width", "ranges", "values", "where", "custom", "not", "per
 @final
 @dataclass(frozen=True)
 class Spec:
-    """What a spec file says: the schema, the questions, what is to be accurate, the noise and the privacy unit."""
+    """The contents of a spec file: schema, questions, noise, privacy unit, objective and targets."""
 
     schema: Schema
     workload: Workload
@@ -89,15 +91,13 @@ class Spec:
 
 
 def _read_unit(data: Any, place: Place, schema: Schema) -> Unit:
-    given = mapping(data, place, ("rows", "neighbours", "id"))
-    rows = integer(given.get("rows", 1), (*place, "rows"))
-    neighbours = word(given.get("neighbours", "add-remove"), (*place, "neighbours"), get_args(Neighbours))
-    id = str(scalar(given["id"], (*place, "id"))) if "id" in given else None
-    try:
+    entries = mapping(data, place, ("rows", "neighbours", "id"))
+    rows = integer(entries.get("rows", 1), (*place, "rows"))
+    neighbours = word(entries.get("neighbours", "add-remove"), (*place, "neighbours"), get_args(Neighbours))
+    id = _text(entries, "id", place)
+    with mistakes_at(place):
         unit = Unit(rows, neighbours, id)
         check_unit(unit, schema)
-    except InputError as error:
-        raise Mistake(place, str(error)) from None
     return unit
 
 
@@ -109,15 +109,13 @@ def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
     places: list[Place] = []
     for index, entry in enumerate(entries):
         here: Place = (*place, index)
-        given = mapping(entry, here, ("name", "product", "where", "weight", "marginals", "sql"), required=("name",))
-        try:
-            found = _read_entry(schema, given, here)
-        except InputError as error:
-            raise error if isinstance(error, Mistake) else Mistake(here, str(error)) from None
-        products += found
-        places += [here] * len(found)
-        if len(products) > MOST_PRODUCTS:
-            raise Mistake(here, f"with this entry there are more than {MOST_PRODUCTS:,} products; ask for fewer")
+        keys = ("name", "product", "where", "weight", "marginals", "sql")
+        with mistakes_at(here):
+            added = _read_entry(schema, mapping(entry, here, keys, required=("name",)), here)
+        products += added
+        places += [here] * len(added)
+        if len(products) > MAX_PRODUCTS:
+            raise Mistake(here, f"with this entry there are more than {MAX_PRODUCTS:,} products; ask for fewer")
     try:
         return Workload(schema, products)
     except InputError as error:
@@ -128,10 +126,8 @@ def _read_targets(workload: Workload, data: Mapping[str, Any]) -> dict[str, Targ
     targets: dict[str, Target] = {}
     for name, text in data.items():
         place: Place = ("targets", name)
-        try:
+        with mistakes_at(place):
             targets |= read_targets(workload, {name: str(scalar(text, place))})
-        except InputError as error:
-            raise error if isinstance(error, Mistake) else Mistake(place, str(error)) from None
     return targets
 
 
@@ -147,32 +143,35 @@ def _culprit(schema: Schema, products: Sequence[Product], places: Sequence[Place
     return ("workload",)
 
 
-def _read_entry(schema: Schema, given: Mapping[str, Any], place: Place) -> list[Product]:
-    name = str(scalar(given["name"], (*place, "name")))
-    weight = str(scalar(given.get("weight", 1), (*place, "weight")))
-    kinds = [kind for kind in ("product", "marginals", "sql") if kind in given]
+def _text(entries: Mapping[str, Any], key: str, place: Place) -> str | None:
+    """The text of an optional key."""
+    return str(scalar(entries[key], (*place, key))) if key in entries else None
+
+
+def _read_entry(schema: Schema, entry: Mapping[str, Any], place: Place) -> list[Product]:
+    name = str(scalar(entry["name"], (*place, "name")))
+    weight = str(scalar(entry.get("weight", 1), (*place, "weight")))
+    kinds = [kind for kind in ("product", "marginals", "sql") if kind in entry]
     if len(kinds) > 1:
         raise Mistake(place, f"give one of product, marginals and sql, not {' and '.join(kinds)}")
-    where = None if "where" not in given else str(scalar(given["where"], (*place, "where")))
-    if where is not None and "sql" in given:
+    where = _text(entry, "where", place)
+    if where is not None and "sql" in entry:
         raise Mistake((*place, "where"), "where does not go with sql; write the condition into the statement")
-    if "sql" in given:
-        try:
-            return read_sql(schema, name, str(scalar(given["sql"], (*place, "sql"))), weight)
-        except InputError as error:
-            raise Mistake((*place, "sql"), str(error)) from None
-    if "marginals" in given:
+    if "sql" in entry:
+        with mistakes_at((*place, "sql")):
+            return read_sql(schema, name, str(scalar(entry["sql"], (*place, "sql"))), weight)
+    if "marginals" in entry:
         here: Place = (*place, "marginals")
-        options = mapping(given["marginals"], here, ("k", "up_to", "max_cells", "all", "prefix"))
+        options = mapping(entry["marginals"], here, ("k", "up_to", "max_cells", "all", "prefix"))
         numbers = {key: integer(options[key], (*here, key)) for key in ("k", "up_to", "max_cells") if key in options}
         prefix = [str(scalar(item, here)) for item in items(options.get("prefix", []), (*here, "prefix"))]
         every = boolean(options.get("all", False), (*here, "all"))
-        found = marginals(schema, numbers.pop("k", None), all=every, prefix=prefix, **numbers)
-        return [Product(f"{name}: {product.name}", product.predicates, weight, where) for product in found.products]
+        tables = marginals(schema, numbers.pop("k", None), all=every, prefix=prefix, **numbers)
+        return [Product(f"{name}: {product.name}", product.predicates, weight, where) for product in tables.products]
     here = (*place, "product")
     sets = {
         attribute: _read_predicates(data, (*here, attribute))
-        for attribute, data in mapping(given.get("product", {}), here).items()
+        for attribute, data in mapping(entry.get("product", {}), here).items()
     }
     return [Product(name, sets, weight, where)]
 
@@ -184,41 +183,37 @@ def _read_predicates(data: Any, place: Place) -> p.Predicates:
         parts = [_read_predicates(item, (*place, i)) for i, item in enumerate(data)]
         if not parts:
             raise Mistake(place, "the list of predicate sets is empty; write for example [identity, total]")
-        union = parts[0]
-        for part in parts[1:]:
-            union = union | part
-        return union
+        return reduce(or_, parts)
     if isinstance(data, Mapping) and "level" in data:
         return _read_level(data, place)
-    given = mapping(data, place, (*_KEYS, "level", "order"))
-    kinds = [key for key in _KEYS if key in given]
-    if len(kinds) != 1 or ("order" in given and kinds != ["permuted"]):
+    entries = mapping(data, place, (*_KEYS, "level", "order"))
+    kinds = [key for key in _KEYS if key in entries]
+    if len(kinds) != 1 or ("order" in entries and kinds != ["permuted"]):
         words = ", ".join(WORDS)
         raise Mistake(place, f"expected one of the words {words}, or one of the keys {', '.join(_KEYS)}, level")
     (key,) = kinds
-    here: Place = (*place, key)
+    value, here = entries[key], (*place, key)
     match key:
         case "identity":
-            return p.Identity(str(scalar(given[key], here)))
+            return p.Identity(str(scalar(value, here)))
         case "width":
-            return p.Width(integer(given[key], here))
+            return p.Width(integer(value, here))
         case "ranges":
-            return p.Ranges([[scalar(end, here) for end in items(pair, here)] for pair in items(given[key], here)])
+            return p.Ranges([[scalar(end, here) for end in items(pair, here)] for pair in items(value, here)])
         case "values":
-            return p.Values([scalar(value, here) for value in items(given[key], here)])
+            return p.Values([scalar(item, here) for item in items(value, here)])
         case "where":
-            return p.Where(str(scalar(given[key], here)))
+            return p.Where(str(scalar(value, here)))
         case "custom":
-            return p.Custom([[number(entry, here) for entry in items(row, here)] for row in items(given[key], here)])
+            return p.Custom([[number(item, here) for item in items(row, here)] for row in items(value, here)])
         case "not":
-            return p.Not(_read_predicates(given[key], here))
-    order = [scalar(value, (*place, "order")) for value in items(given.get("order", []), (*place, "order"))]
-    return p.Permuted(_read_predicates(given[key], here), order)
+            return p.Not(_read_predicates(value, here))
+    order = [scalar(item, (*place, "order")) for item in items(entries.get("order", []), (*place, "order"))]
+    return p.Permuted(_read_predicates(value, here), order)
 
 
 def _read_level(data: Mapping[str, Any], place: Place) -> p.Level:
-    given = mapping(data, place, ("level", "where"))
+    entries = mapping(data, place, ("level", "where"))
     here: Place = (*place, "level")
-    names = items(given["level"], here) if isinstance(given["level"], list) else [given["level"]]
-    where = None if "where" not in given else str(scalar(given["where"], (*place, "where")))
-    return p.Level(*(str(scalar(name, here)) for name in names), where=where)
+    names = entries["level"] if isinstance(entries["level"], list) else [entries["level"]]
+    return p.Level(*(str(scalar(name, here)) for name in names), where=_text(entries, "where", place))

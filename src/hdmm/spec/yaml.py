@@ -12,14 +12,16 @@ from hdmm.errors import SpecError
 from hdmm.files.atomic import OversizedError, read_regular
 from hdmm.numbers import shown
 
-_LARGEST = 1 << 23
-_LONGEST = 1 << 20
+_MAX_BYTES = 1 << 23
+"""Bytes of a spec."""
+_MAX_LINE = 1 << 20
 """Bytes of a line."""
-_MOST = 1 << 18
-"""Commas, brackets and lines, which are about as many as there are values: each takes a microsecond or twenty, and a
-kilobyte."""
-_DEEPEST = 50
+_MAX_MARKS = 1 << 18
+"""Commas, brackets and lines, about as many as values: each takes up to twenty microseconds and a kilobyte."""
+_MAX_DEPTH = 50
+"""Mappings and lists inside each other."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]*[A-Za-z0-9_]")
+"""Texts that need no quotes."""
 
 
 def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
@@ -28,18 +30,18 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
     from ruamel.yaml.error import YAMLError
 
     try:
-        held = read_regular(path, _LARGEST)
-        marks = sum(held.count(mark) for mark in (b",", b"[", b"{", b"\n", b"\r"))
-        if marks > _MOST:
+        content = read_regular(path, _MAX_BYTES)
+        marks = sum(content.count(mark) for mark in (b",", b"[", b"{", b"\n", b"\r"))
+        if marks > _MAX_MARKS:
             raise SpecError(
-                f"{path}: {marks:,} commas, brackets and lines are more than a spec may have ({_MOST:,}); declare "
+                f"{path}: {marks:,} commas, brackets and lines are more than a spec may have ({_MAX_MARKS:,}); declare "
                 "ranges or bins in place of long lists, or make the workload in Python"
             )
-        if max(map(len, held.splitlines()), default=0) > _LONGEST:
-            raise SpecError(f"{path}: a line has more than {_LONGEST:,} bytes; break it, or write a shorter one")
-        text = held.decode("utf-8")
+        if max(map(len, content.splitlines()), default=0) > _MAX_LINE:
+            raise SpecError(f"{path}: a line has more than {_MAX_LINE:,} bytes; break it, or write a shorter one")
+        text = content.decode("utf-8")
     except OversizedError:
-        raise SpecError(f"{path}: a spec of more than {_LARGEST >> 20} MiB is refused; write a shorter one") from None
+        raise SpecError(f"{path}: a spec of more than {_MAX_BYTES >> 20} MiB is refused; write a shorter one") from None
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -55,13 +57,13 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
         raise SpecError(f"{path}{where}: {problem}") from None
 
     def line(place: tuple[str | int, ...]) -> int:
-        node, found = lines, lines.line
+        node = lines
         for step in place:
             child = node.children.get(step)
             if child is None:
                 break
-            node, found = child, child.line
-        return found
+            node = child
+        return node.line
 
     return data, line
 
@@ -71,7 +73,7 @@ def save_yaml(path: Path, data: Any) -> None:
     from ruamel.yaml import YAML
 
     def text(representer: Any, value: str) -> Any:
-        # Between double quotes nothing can be taken for something else, and every odd character is escaped.
+        # In double quotes nothing can be mistaken for another type, and every odd character is escaped.
         return representer.represent_scalar(
             "tag:yaml.org,2002:str", value, style=None if _PLAIN.fullmatch(value) else '"'
         )
@@ -97,7 +99,7 @@ class _Lines:
 
 @final
 class _Reader:
-    """Builds data from the parser's events, one by one: what may not be there is refused where it begins."""
+    """Builds data from the parser's events, one by one; anything that is not allowed is refused where it begins."""
 
     def __init__(self, path: Path, events: Iterator[Any]) -> None:
         self._path = path
@@ -111,18 +113,18 @@ class _Reader:
         if isinstance(next(self._events), StreamEndEvent):
             raise self._refuse(None, "the spec is empty; it needs the sections schema and workload")
         first = next(self._events)
-        found = self._value(first, _line(first), 0)
+        document = self._value(first, _line(first), 0)
         next(self._events)
         event = next(self._events)
         if isinstance(event, DocumentStartEvent):
             raise self._refuse(_line(event), "another document begins; write one spec in one file")
-        return found
+        return document
 
     def _value(self, event: Any, line: int, depth: int) -> tuple[Any, _Lines]:
         from ruamel.yaml.events import ScalarEvent, SequenceStartEvent
 
         here = _line(event)
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise self._refuse(here, "nested too deeply")
         if event.anchor:
             raise self._refuse(here, "anchors and aliases are not used in specs; write the value out")

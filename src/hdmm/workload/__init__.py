@@ -1,24 +1,11 @@
 """What is asked: predicate sets, products, unions of products, and their encoding as implicit matrices."""
 
-from hdmm.workload.encode import Encoded, EncodedProduct
+from hdmm.workload.encoded import Encoded, EncodedProduct
 from hdmm.workload.marginals import marginals
-from hdmm.workload.predicates import (
-    AllRange,
-    Custom,
-    Identity,
-    Level,
-    Not,
-    Permuted,
-    Predicates,
-    Prefix,
-    Ranges,
-    Total,
-    Union,
-    Values,
-    Where,
-    Width,
-)
+from hdmm.workload.ordered import AllRange, Prefix, Ranges, Width
+from hdmm.workload.predicates import Not, Permuted, Predicates, Union
 from hdmm.workload.products import Product, Workload
+from hdmm.workload.values import Custom, Identity, Level, Total, Values, Where
 
 __all__ = [
     "AllRange",

@@ -23,18 +23,20 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 Resolve: TypeAlias = Callable[[str], tuple[str, str | None]]
-"""From a column's name to an attribute, and which of its levels."""
+"""From a column's name to an attribute, and to one of its levels or None."""
 
 _SUPPORTED = "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses"
+_COMPARISONS: dict[str, Comparison] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+"""The parser's names of comparisons."""
 _MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-_LONGEST = 1 << 20
+_MAX_CHARACTERS = 1 << 20
 """Characters of a condition."""
-_CELLS = DENSE_LIMIT
-"""Cells of an attribute that a condition is decided for, and of all comparisons whose outcomes are kept."""
-_COMPARED = 1 << 30
-"""Cells of all comparisons, those of the values of an IN included."""
-_PER_CELL = 64
+_MAX_CELLS = DENSE_LIMIT
+"""Cells of an attribute, and of all comparisons of a condition, whose outcomes are kept."""
+_MAX_COMPARED = 1 << 30
+"""Cells of all comparisons of a condition; every value of an IN is one."""
+_BYTES_PER_CELL = 64
 """Bytes for each cell of an attribute while a condition on it is decided."""
 
 
@@ -49,7 +51,7 @@ class Leaf:
 
 @final
 @dataclass(frozen=True, eq=False)
-class All:
+class Conjunction:
     """Every part holds."""
 
     parts: tuple[Tree, ...]
@@ -57,18 +59,18 @@ class All:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Not:
+class Negation:
     """The inner condition does not hold."""
 
     inner: Tree
 
 
-Tree: TypeAlias = Leaf | All | Not | bool
+Tree: TypeAlias = Leaf | Conjunction | Negation | bool
 
 
 def check_cells(name: str, domain: Domain) -> None:
-    """Refuse an attribute of so many cells that something must be kept for each of them."""
-    most = min(memory_limit() // _PER_CELL, _CELLS)
+    """Refuse an attribute that has too many cells to keep something for each of them."""
+    most = min(memory_limit() // _BYTES_PER_CELL, _MAX_CELLS)
     if domain.size > most:
         raise TooLargeError(
             f"{name!r} has {count_text(domain.size)} values, and these predicates look at each of them; about "
@@ -78,9 +80,9 @@ def check_cells(name: str, domain: Domain) -> None:
 
 def read_condition(condition: str, resolve: Resolve, domains: Mapping[str, Domain]) -> Tree:
     """The tree of a condition on attributes with these domains."""
-    if len(condition) > _LONGEST:
+    if len(condition) > _MAX_CHARACTERS:
         raise TooLargeError(
-            f"condition {shown(condition)}: at most {_LONGEST:,} characters are read; use ranges, levels or IN "
+            f"condition {shown(condition)}: at most {_MAX_CHARACTERS:,} characters are read; use ranges, levels or IN "
             "in place of long chains, or ask for its parts as products of their own"
         )
     return _Reader(condition, resolve, domains).read(_parse(condition))
@@ -104,9 +106,9 @@ def _parse(condition: str) -> exp.Expression:
         statements = sqlglot.parse(f"SELECT 1 WHERE {condition}")
     except (SqlglotError, RecursionError):
         raise WorkloadError(f"condition {shown(condition)} is not valid SQL; {_SUPPORTED}") from None
-    given = statements[0].args if len(statements) == 1 and statements[0] is not None else {}
-    where = given.get("where")
-    if where is None or any(value for key, value in given.items() if key not in ("expressions", "where", "kind")):
+    clauses = statements[0].args if len(statements) == 1 and statements[0] is not None else {}
+    where = clauses.get("where")
+    if where is None or any(value for key, value in clauses.items() if key not in ("expressions", "where", "kind")):
         raise WorkloadError(f"condition {shown(condition)} is not one condition; {_SUPPORTED}")
     return where.this
 
@@ -136,23 +138,15 @@ class _Reader:
     def read(self, node: Any) -> Tree:
         from sqlglot import exp
 
-        comparisons: dict[type[Any], Comparison] = {
-            exp.EQ: "=",
-            exp.NEQ: "<>",
-            exp.LT: "<",
-            exp.LTE: "<=",
-            exp.GT: ">",
-            exp.GTE: ">=",
-        }
         match node:
             case exp.Paren():
                 return self.read(node.this)
             case exp.And():
-                return All(tuple(self.read(part) for part in _chain(node)))
+                return Conjunction(tuple(self.read(part) for part in _chain(node)))
             case exp.Or():  # by De Morgan's law
-                return Not(All(tuple(Not(self.read(part)) for part in _chain(node))))
+                return Negation(Conjunction(tuple(Negation(self.read(part)) for part in _chain(node))))
             case exp.Not():
-                return Not(self.read(node.this))
+                return Negation(self.read(node.this))
             case exp.Column():
                 return self._bare(node)
             case exp.Boolean():
@@ -165,8 +159,8 @@ class _Reader:
             case exp.Between() if not node.args.get("symmetric"):
                 low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
                 return self._leaf(node.this, lambda domain: _compare(domain, ">=", low) & _compare(domain, "<=", high))
-            case _ if type(node) in comparisons:
-                operator = comparisons[type(node)]
+            case _ if type(node).__name__ in _COMPARISONS:
+                operator = _COMPARISONS[type(node).__name__]
                 column, value = node.this, node.expression
                 if not isinstance(column, exp.Column):
                     column, value, operator = value, column, _MIRROR[operator]
@@ -192,10 +186,10 @@ class _Reader:
         check_cells(name, domain)
         self._kept += domain.size
         self._compared += domain.size * comparisons
-        if self._kept > _CELLS or self._compared > _COMPARED:
+        if self._kept > _MAX_CELLS or self._compared > _MAX_COMPARED:
             raise TooLargeError(
                 f"condition {shown(self.condition)}: it compares {name!r}, of {count_text(domain.size)} values, too "
-                f"often; about {count_text(_CELLS // domain.size)} comparisons fit: use ranges (BETWEEN) or a level"
+                f"often; about {count_text(_MAX_CELLS // domain.size)} comparisons fit: use ranges (BETWEEN) or a level"
             )
         try:
             if level is None:
@@ -208,7 +202,7 @@ class _Reader:
     def _bare(self, node: Any) -> Leaf:
         def decide(domain: Domain) -> Mask:
             if not isinstance(domain, Boolean):
-                raise WorkloadError(f"{node.name!r} alone is no condition: it is not boolean; compare it with a value")
+                raise WorkloadError(f"{node.name!r} is not a condition: it is not boolean; compare it with a value")
             return _compare(domain, "=", "true")
 
         return self._leaf(node, decide)

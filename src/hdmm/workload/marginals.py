@@ -8,10 +8,9 @@ from itertools import combinations
 from hdmm.errors import TooLargeError, WorkloadError, is_integer, nearest
 from hdmm.numbers import shown
 from hdmm.schema import Schema
-from hdmm.workload.predicates import Identity, Prefix
-from hdmm.workload.products import MOST_PRODUCTS, Product, Workload
-
-_MOST = MOST_PRODUCTS
+from hdmm.workload.ordered import Prefix
+from hdmm.workload.products import MAX_PRODUCTS, Product, Workload
+from hdmm.workload.values import Identity
 
 
 def marginals(
@@ -32,14 +31,14 @@ def marginals(
     >>> [product.name for product in marginals(person, k=2).products]
     ['sex × age', 'sex × hispanic', 'age × hispanic']
     """
-    given = {"k": k, "up_to": up_to, "max_cells": max_cells, "all": all or None}
-    chosen = [name for name, value in given.items() if value is not None]
+    options = {"k": k, "up_to": up_to, "max_cells": max_cells, "all": all or None}
+    chosen = [name for name, value in options.items() if value is not None]
     if len(chosen) != 1:
         raise WorkloadError(
             f"marginals: give exactly one of k, up_to, max_cells and all; given: {', '.join(chosen) or 'none'}"
         )
     for name in ("k", "up_to", "max_cells"):
-        value = given[name]
+        value = options[name]
         low, high = (1, None) if name == "max_cells" else (0, len(schema))
         if value is not None and (not is_integer(value) or value < low or (high is not None and value > high)):
             raise WorkloadError(
@@ -50,51 +49,51 @@ def marginals(
         if name not in schema:
             raise WorkloadError(f"marginals: prefix attribute {name!r} is not in the schema{nearest(name, schema)}")
 
-    ways = [k] if k is not None else range(1 + (len(schema) if up_to is None else up_to))
-    if max_cells is None and _more_sets(len(schema), ways):
-        raise _too_many()
-    every = (names for way in ways for names in combinations(schema.names, way))
+    if max_cells is None:
+        sets = _sized(schema, [k] if k is not None else range(1 + (len(schema) if up_to is None else up_to)))
+    else:
+        sets = _small(schema, max_cells)
     predicates = {name: Prefix() if name in cumulative else Identity() for name in schema}
     empty = "total" if "total" not in schema else "grand total"
     products: list[Product] = []
-    for names in every if max_cells is None else _small(schema, max_cells):
-        if len(products) == _MOST:
+    for names in sets:
+        if len(products) == MAX_PRODUCTS:
             raise _too_many()
         products.append(Product(" × ".join(names) or empty, {name: predicates[name] for name in names}))
     return Workload(schema, products)
 
 
 def _too_many() -> TooLargeError:
-    return TooLargeError(f"marginals: more than {_MOST} sets of attributes; ask for fewer, for example up_to=3")
+    return TooLargeError(f"marginals: more than {MAX_PRODUCTS} sets of attributes; ask for fewer, for example up_to=3")
 
 
-def _more_sets(attributes: int, ways: Iterable[int]) -> bool:
-    """Whether there are more sets than may be asked for; binomials that do not matter are not worked out."""
+def _sized(schema: Schema, ways: Iterable[int]) -> Iterator[tuple[str, ...]]:
+    """Every set of one of these numbers of attributes; refused before any is made if there are too many."""
     total = 0
     for way in ways:
         count = 1
-        for step in range(min(way, attributes - way)):
-            count = count * (attributes - step) // (step + 1)
-            if count > _MOST:
-                return True
+        for step in range(min(way, len(schema) - way)):  # a huge binomial is not worked out to its end
+            count = count * (len(schema) - step) // (step + 1)
+            if total + count > MAX_PRODUCTS:
+                raise _too_many()
         total += count
-        if total > _MOST:
-            return True
-    return False
+        if total > MAX_PRODUCTS:
+            raise _too_many()
+    return (names for way in ways for names in combinations(schema.names, way))
 
 
 def _small(schema: Schema, max_cells: int) -> Iterator[tuple[str, ...]]:
-    """Every set whose marginal has at most that many cells, smaller sets first."""
-    level: list[tuple[tuple[str, ...], int]] = [((), 1)]
+    """Every set whose marginal has at most this many cells, smaller sets first."""
+    sets: list[tuple[tuple[str, ...], int]] = [((), 1)]  # of the same size, with their cells
     names = schema.names
-    while level:
-        yield from (chosen for chosen, _ in level)
-        following: list[tuple[tuple[str, ...], int]] = []
-        for chosen, cells in level:
+    while sets:
+        yield from (chosen for chosen, _ in sets)
+        larger: list[tuple[tuple[str, ...], int]] = []
+        for chosen, cells in sets:
             start = schema.axis(chosen[-1]) + 1 if chosen else 0
             for name in names[start:]:
                 if cells * schema[name].size <= max_cells:
-                    following.append(((*chosen, name), cells * schema[name].size))
-            if len(following) > _MOST:
+                    larger.append(((*chosen, name), cells * schema[name].size))
+            if len(larger) > MAX_PRODUCTS:
                 raise _too_many()
-        level = following
+        sets = larger

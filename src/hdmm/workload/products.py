@@ -14,15 +14,17 @@ from typing import TypeAlias, final
 from hdmm.errors import InputError, TooLargeError, WorkloadError, nearest
 from hdmm.numbers import NumberError, fraction, shown
 from hdmm.schema import Schema, writable
-from hdmm.workload.encode import Encoded, Encoder
+from hdmm.workload.encode import Encoder
+from hdmm.workload.encoded import Encoded
 from hdmm.workload.predicates import Predicates
 
 Weight: TypeAlias = int | float | Fraction | Decimal | str
 
-MOST_PRODUCTS = 1 << 18
+MAX_PRODUCTS = 1 << 18
 """Products of a workload: each is a table with its name, and a file of a release."""
+_MIN_WEIGHT = Fraction(1, 10**30)
+"""The least weight; one over it is the largest."""
 _ONE = Fraction(1)
-_LIGHTEST = Fraction(1, 10**30)
 
 
 @final
@@ -50,12 +52,12 @@ class Product:
             raise WorkloadError(f"name={name!r}: a product needs a name on one line, for example 'by sex and age'")
         if predicates is not None and not isinstance(predicates, Mapping):
             raise WorkloadError(f"product {name!r}: {predicates!r} is not a mapping from attributes to predicate sets")
-        for attribute, given in (predicates or {}).items():
+        for attribute, chosen in (predicates or {}).items():
             if not isinstance(attribute, str):
                 raise WorkloadError(f"product {name!r}, attribute {attribute!r}: an attribute's name is text")
-            if not isinstance(given, Predicates):
+            if not isinstance(chosen, Predicates):
                 raise WorkloadError(
-                    f"product {name!r}, attribute {attribute!r}: {given!r} is not a predicate set; "
+                    f"product {name!r}, attribute {attribute!r}: {chosen!r} is not a predicate set; "
                     "use for example Identity() or Where('age >= 18')"
                 )
         object.__setattr__(self, "name", name)
@@ -89,15 +91,15 @@ class Workload:
     def __init__(self, schema: Schema, products: Iterable[Product] = ()) -> None:
         if not isinstance(schema, Schema):
             raise WorkloadError(f"schema={schema!r}: expected a Schema")
-        given = tuple(islice(products, MOST_PRODUCTS + 1))
-        if len(given) > MOST_PRODUCTS:
+        entries = tuple(islice(products, MAX_PRODUCTS + 1))
+        if len(entries) > MAX_PRODUCTS:
             raise TooLargeError(
-                f"products: more than {MOST_PRODUCTS:,} are too many for one workload; ask for fewer, or for marginals "
+                f"products: more than {MAX_PRODUCTS:,} are too many for one workload; ask for fewer, or for marginals "
                 "of fewer attributes"
             )
         encoder = Encoder(schema)
         names = set()
-        for product in given:
+        for product in entries:
             if not isinstance(product, Product):
                 raise WorkloadError(f"products: {product!r} is not a Product")
             if product.name in names:
@@ -108,7 +110,7 @@ class Workload:
             except InputError as error:
                 raise type(error)(f"product {product.name!r}: {error}") from None
         object.__setattr__(self, "schema", schema)
-        object.__setattr__(self, "products", given)
+        object.__setattr__(self, "products", entries)
         object.__setattr__(self, "_encoder", encoder)
 
     def add(
@@ -125,14 +127,13 @@ class Workload:
 
         ``where`` is an SQL condition on any attributes: only the records that satisfy it are counted.
         """
-        given = dict(product) if isinstance(product, Mapping) else {}
         if product is not None and not isinstance(product, Mapping):
             raise WorkloadError(f"product {name!r}: {product!r} is not a mapping from attributes to predicate sets")
-        for attribute, predicates in attributes.items():
-            if attribute in given:
+        for attribute in attributes:
+            if attribute in (product or {}):
                 raise WorkloadError(f"product {name!r}: attribute {attribute!r} is given twice")
-            given[attribute] = predicates
-        return Workload(self.schema, (*self.products, Product(name, given, weight, where)))
+        predicates = {**(product or {}), **attributes}
+        return Workload(self.schema, (*self.products, Product(name, predicates, weight, where)))
 
     def add_sql(self, name: str, sql: str, /, *, weight: Weight = 1) -> Workload:
         """A workload with the products of one or more SQL statements, ``SELECT …, COUNT(*) FROM t WHERE … GROUP BY …``.
@@ -186,7 +187,7 @@ class Workload:
         return self.products[self.place(name)]
 
     def place(self, name: str) -> int:
-        """Where the product of that name stands; an unknown name is refused with the nearest known one."""
+        """The position of the product of that name; an unknown name is refused with the nearest known one."""
         if name in self._places:
             return self._places[name]
         raise WorkloadError(f"product {name!r} is not in the workload{nearest(name, (p.name for p in self.products))}")
@@ -200,8 +201,8 @@ def _weight(name: str, weight: Weight) -> Fraction:
     except NumberError as error:
         reason = str(error)
     else:
-        if _LIGHTEST <= exact <= 1 / _LIGHTEST:
+        if _MIN_WEIGHT <= exact <= 1 / _MIN_WEIGHT:
             return exact
         reason = "weights are between 1e-30 and 1e30"
-    given = f"product {name!r}, weight={shown(weight)}"
-    raise WorkloadError(f"{given}: expected a positive number, for example weight=2; {reason}")
+    remedy = f"expected a positive number, for example weight=2; {reason}"
+    raise WorkloadError(f"product {name!r}, weight={shown(weight)}: {remedy}")

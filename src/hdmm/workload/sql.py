@@ -2,20 +2,20 @@
 
 Grouped attributes become Identity and grouped levels Level; conditions on one attribute become Where, conditions across
 attributes restrict the product; GROUPING SETS, ROLLUP and CUBE become one product for each set. Every group of the
-domain is answered, also those that no record falls into: which ones those are is private.
+domain is answered, even without records: which groups are empty is private.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
 from hdmm.errors import TooLargeError, WorkloadError
 from hdmm.numbers import shown
 from hdmm.schema import Schema
-from hdmm.workload.predicates import Identity, Level, Predicates, Where
-from hdmm.workload.products import MOST_PRODUCTS, Product, Weight
+from hdmm.workload.predicates import Predicates
+from hdmm.workload.products import MAX_PRODUCTS, Product, Weight
+from hdmm.workload.values import Identity, Level, Where
 
 _SUPPORTED = "SELECT [columns,] COUNT(*) FROM name [WHERE conditions] [GROUP BY columns]"
 _CLAUSES = {
@@ -29,9 +29,12 @@ _CLAUSES = {
     "windows": "WINDOW",
     "qualify": "QUALIFY",
 }
-_LONGEST = 1 << 22
-"""Characters of all statements together: tens of thousands of statements."""
 _USED = ("expressions", "from_", "where", "group")
+_GROUPINGS = ("grouping_sets", "rollup", "cube")
+_MAX_CHARACTERS = 1 << 22
+"""Characters of all statements together: tens of thousands of statements."""
+_MAX_COLUMNS = 1 << 23
+"""Columns of all grouping sets together."""
 
 
 def read_sql(schema: Schema, name: str, text: str, weight: Weight = 1) -> list[Product]:
@@ -41,9 +44,9 @@ def read_sql(schema: Schema, name: str, text: str, weight: Weight = 1) -> list[P
 
     if not isinstance(text, str):
         raise WorkloadError(f"sql={shown(text)}: expected text; write {_SUPPORTED}")
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARACTERS:
         raise TooLargeError(
-            f"sql={shown(text)}: at most {_LONGEST:,} characters are read at once; add the statements in parts"
+            f"sql={shown(text)}: at most {_MAX_CHARACTERS:,} characters are read at once; add the statements in parts"
         )
     try:
         statements = [statement for statement in sqlglot.parse(text) if statement is not None]
@@ -54,8 +57,8 @@ def read_sql(schema: Schema, name: str, text: str, weight: Weight = 1) -> list[P
     _check_sets(statements)
     products: list[Product] = []
     for place, statement in enumerate(statements, 1):
-        own = name if len(statements) == 1 else f"{name} {place}"
-        products += _products(schema, own, statement, weight)
+        numbered = name if len(statements) == 1 else f"{name} {place}"
+        products += _products(schema, numbered, statement, weight)
     return products
 
 
@@ -71,11 +74,11 @@ def _products(schema: Schema, name: str, statement: Any, weight: Weight) -> list
     source = statement.args.get("from_")
     if source is None or not isinstance(source.this, exp.Table):
         raise WorkloadError(f"FROM must name the records; sub-queries are not supported; write {_SUPPORTED}")
-    shown = _shown(schema, statement)
+    selected = _selected(schema, statement)
     sets = _grouping_sets(schema, statement.args.get("group"))
-    missing = [attribute for attribute in shown if not any(attribute in chosen for chosen in sets)]
-    if missing:
-        raise WorkloadError(f"{missing[0]!r} is selected but not grouped; add it to GROUP BY, or leave it out")
+    for column in selected:
+        if not any(column in chosen for chosen in sets):
+            raise WorkloadError(f"{column!r} is selected but not grouped; add it to GROUP BY, or leave it out")
     conditions, across = _conditions(schema, statement.args.get("where"))
     products = []
     for chosen in sets:
@@ -103,27 +106,22 @@ def _grouped(schema: Schema, columns: tuple[str, ...], conditions: dict[str, str
     }
 
 
-def _shown(schema: Schema, statement: Any) -> list[str]:
+def _selected(schema: Schema, statement: Any) -> list[str]:
     """The columns that are selected beside the count."""
     from sqlglot import exp
 
-    shown, counts = [], 0
-    for given in statement.expressions:
-        node = given.this if isinstance(given, exp.Alias) else given
+    columns, counts = [], 0
+    for expression in statement.expressions:
+        node = expression.this if isinstance(expression, exp.Alias) else expression
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             counts += 1
         elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-            shown.append(_attribute(schema, node))
+            columns.append(_attribute(schema, node))
         else:
             raise WorkloadError(f"{node.sql()} is not supported; select columns and COUNT(*)")
     if counts != 1:
         raise WorkloadError(f"a counting query selects COUNT(*) once; write {_SUPPORTED}")
-    return shown
-
-
-_COLUMNS = 1 << 23
-"""Columns of all grouping sets together."""
-_GROUPINGS = ("grouping_sets", "rollup", "cube")
+    return columns
 
 
 def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
@@ -147,7 +145,8 @@ def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
                 parts.append([sum(columns[:count], ()) for count in range(len(columns), -1, -1)])
             case exp.Cube():
                 columns = [_columns(schema, item) for item in node.expressions]
-                parts.append([sum(chosen, ()) for chosen in _all_subsets(columns)])
+                counts = range(len(columns), -1, -1)
+                parts.append([sum(chosen, ()) for count in counts for chosen in combinations(columns, count)])
             case _:
                 parts.append([_columns(schema, node)])
     sets = [tuple(dict.fromkeys(sum(choice, ()))) for choice in product(*parts)]
@@ -155,7 +154,7 @@ def _grouping_sets(schema: Schema, group: Any) -> list[tuple[str, ...]]:
 
 
 def _grouped_by(group: Any) -> list[Any]:
-    """What stands behind GROUP BY.
+    """The expressions of a GROUP BY.
 
     Some versions of the parser keep ROLLUP, CUBE and GROUPING SETS beside the columns, others among them.
     """
@@ -173,22 +172,17 @@ def _check_sets(statements: list[Any]) -> None:
         for node in [] if group is None else _grouped_by(group):
             listed = len(node.expressions) if isinstance(node, (exp.GroupingSets, exp.Rollup, exp.Cube)) else 1
             if isinstance(node, exp.Cube):
-                count *= 1 << min(listed, MOST_PRODUCTS.bit_length())
+                count *= 1 << min(listed, MAX_PRODUCTS.bit_length())
             else:
                 count *= listed + isinstance(node, exp.Rollup)
             wide += listed
-            count = min(count, MOST_PRODUCTS + 1)
+            count = min(count, MAX_PRODUCTS + 1)
         sets, columns = sets + count, columns + count * wide
-        if sets > MOST_PRODUCTS or columns > _COLUMNS:
+        if sets > MAX_PRODUCTS or columns > _MAX_COLUMNS:
             raise TooLargeError(
-                f"GROUP BY asks for more than {MOST_PRODUCTS:,} sets of columns, or for very long ones, each a table "
-                f"of its own; a CUBE of {MOST_PRODUCTS.bit_length() - 1} columns fits: group by fewer columns at once"
+                f"GROUP BY asks for more than {MAX_PRODUCTS:,} sets of columns, or for very long ones, each a table "
+                f"of its own; a CUBE of {MAX_PRODUCTS.bit_length() - 1} columns fits: group by fewer columns at once"
             )
-
-
-def _all_subsets(columns: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], ...]]:
-    for count in range(len(columns), -1, -1):
-        yield from combinations(columns, count)
 
 
 def _columns(schema: Schema, node: Any) -> tuple[str, ...]:
@@ -205,10 +199,10 @@ def _columns(schema: Schema, node: Any) -> tuple[str, ...]:
 
 
 def _conditions(schema: Schema, where: Any) -> tuple[dict[str, str], str | None]:
-    """For each attribute the condition on it, and the condition across attributes: what is left of a chain of ANDs."""
+    """The parts of a chain of ANDs: for each attribute the condition on it, and the condition across attributes."""
     from sqlglot import exp
 
-    found: dict[str, list[str]] = {}
+    single: dict[str, list[str]] = {}
     across: list[str] = []
     pending = [] if where is None else [where.this]
     while pending:
@@ -221,8 +215,8 @@ def _conditions(schema: Schema, where: Any) -> tuple[dict[str, str], str | None]
             if node.find(exp.Select) is not None:
                 raise WorkloadError(f"WHERE {node.sql()}: sub-queries are not supported")
             names = {schema.resolve(column.name)[0] for column in node.find_all(exp.Column)}
-            (found.setdefault(names.pop(), []) if len(names) == 1 else across).append(node.sql())
-    return {name: _joined(texts) for name, texts in found.items()}, _joined(across) if across else None
+            (single.setdefault(names.pop(), []) if len(names) == 1 else across).append(node.sql())
+    return {name: _joined(texts) for name, texts in single.items()}, _joined(across) if across else None
 
 
 def _joined(texts: list[str]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hdmm.matrix import Array, AxisGram
 from hdmm.operators.opt0.coarse import Level, levels
-from hdmm.optimise.descent import Effort, Found
+from hdmm.optimise.descent import Effort, Endpoint
 from hdmm.optimise.projected import descend_projected
 
 _BRANCHES = (2, 4, 8, 16)
@@ -57,7 +57,7 @@ def _turns(level: Level, p: int, iterations: int) -> int:
     return max(1, round(iterations * min(1.0, _ENTRIES / (p * len(level.counts)))))
 
 
-def _descend(level: Level, point: Array, turns: int, effort: Effort, tolerance: float = 1e-9) -> Found:
+def _descend(level: Level, point: Array, turns: int, effort: Effort, tolerance: float = 1e-9) -> Endpoint:
     return descend_projected(
         level.loss, point, upper=_HEAVIEST, iterations=max(1, turns), effort=effort, tolerance=tolerance
     )

@@ -1,0 +1,208 @@
+"""Predicate sets of values, groups of values, conditions and numbers, whatever the domain's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdmm import matrix
+from hdmm.errors import WorkloadError, nearest
+from hdmm.matrix import Matrix
+from hdmm.numbers import shown
+from hdmm.schema import Domain
+from hdmm.workload.conditions import holds
+from hdmm.workload.predicates import Predicates, value_text, zero_rows
+
+_MAX_NUMBER = 1 << 53
+"""The largest number of a Custom table; floats hold larger integers only roughly."""
+
+
+@final
+@dataclass(frozen=True)
+class Identity(Predicates):
+    """Each value by itself; with ``where``, each value that satisfies an SQL condition on the attribute."""
+
+    where: str | None = None
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        if self.where is None:
+            return matrix.Identity(domain.size)
+        cells = self._cells(name, domain)
+        return matrix.Select(matrix.Identity(len(cells)), cells, domain.size)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        labels = domain.labels()
+        return labels if self.where is None else [labels[cell] for cell in self._cells(name, domain).tolist()]
+
+    def conditional(self) -> bool:
+        return self.where is not None
+
+    def _cells(self, name: str, domain: Domain) -> NDArray[np.int64]:
+        return np.flatnonzero(_satisfied(self.where, name, domain))
+
+
+@final
+@dataclass(frozen=True)
+class Level(Predicates):
+    """Each group of a level that the schema declares: ``Level("age group")``. Of several levels, each combination.
+
+    With ``where``, only the values that satisfy an SQL condition on the attribute are counted.
+    """
+
+    names: tuple[str, ...]
+    where: str | None
+
+    def __init__(self, *names: str, where: str | None = None) -> None:
+        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+            raise WorkloadError(f"level={names!r}: expected the names of levels, for example Level('age group')")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "where", where)
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        codes, groups = self._groups(name, domain)
+        rows = zero_rows(len(groups), name, domain)
+        seen = codes >= 0
+        rows[codes[seen], np.flatnonzero(seen)] = 1
+        return matrix.Dense(rows)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        _, groups = self._groups(name, domain)
+        labels = {level: domain.levels[level].domain.labels() for level in self.names}
+        if len(labels) == 1:
+            return [labels[self.names[0]][code] for (code,) in groups]
+        return [
+            ", ".join(f"{level}={labels[level][code]}" for level, code in zip(self.names, codes, strict=True))
+            for codes in groups
+        ]
+
+    def conditional(self) -> bool:
+        return True
+
+    def _groups(self, name: str, domain: Domain) -> tuple[NDArray[np.int64], list[tuple[int, ...]]]:
+        """The group of every cell, −1 for those that are not counted, and the code of each group on every level."""
+        for level in self.names:
+            if level not in domain.levels:
+                raise WorkloadError(f"{name!r} has no level {level!r}{nearest(level, domain.levels)}")
+        codes = np.stack([domain.levels[level].codes for level in self.names])
+        counted = np.ones(domain.size, bool) if self.where is None else _satisfied(self.where, name, domain)
+        groups, which = np.unique(codes[:, counted], axis=1, return_inverse=True)
+        cells = np.full(domain.size, -1, np.int64)
+        cells[counted] = which.reshape(-1)
+        return cells, [tuple(group) for group in groups.T.tolist()]
+
+
+@final
+@dataclass(frozen=True)
+class Total(Predicates):
+    """All values together."""
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        return matrix.Total(domain.size)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [None]
+
+
+@final
+@dataclass(frozen=True)
+class Values(Predicates):
+    """Each of the given values by itself."""
+
+    values: tuple[str, ...]
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        texts = tuple(value_text(value) for value in values) if not isinstance(values, str) else ()
+        if not texts:
+            raise WorkloadError(f"values={shown(values)}: expected a list of values, for example Values(['CA', 'NY'])")
+        object.__setattr__(self, "values", texts)
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        rows = zero_rows(len(self.values), name, domain)
+        rows[np.arange(len(self.values)), [domain.code(value) for value in self.values]] = 1
+        return matrix.Dense(rows)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        labels = domain.labels()
+        return [labels[domain.code(value)] for value in self.values]
+
+    def written(self) -> int:
+        return len(self.values)
+
+
+@final
+@dataclass(frozen=True)
+class Where(Predicates):
+    """One predicate: an SQL condition on the attribute, for example ``Where("age >= 18")``."""
+
+    condition: str
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        rows = zero_rows(1, name, domain)
+        rows[0] = _holds(self.condition, name, domain)
+        return matrix.Dense(rows)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [self.condition]
+
+    def written(self) -> int:
+        return 1
+
+    def conditional(self) -> bool:
+        return True
+
+
+@final
+@dataclass(frozen=True)
+class Custom(Predicates):
+    """Any queries over the attribute, one row each: an array with a column for every cell."""
+
+    rows: tuple[tuple[int | float, ...], ...]
+
+    def __init__(self, array: Any) -> None:
+        try:
+            rows = np.atleast_2d(np.asarray(array))
+        except ValueError:
+            rows = np.empty(0)
+        if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "buif" or not np.isfinite(rows).all():
+            raise WorkloadError("custom: expected a table of finite numbers, one row per query and one column per cell")
+        sizes = abs(rows.astype(float))
+        if sizes.max() > _MAX_NUMBER:
+            raise WorkloadError("custom: numbers beyond ±2^53 are refused; scale the table and use a weight")
+        if sizes.min(initial=1.0, where=sizes > 0) < 1 / _MAX_NUMBER:
+            raise WorkloadError("custom: numbers below 2^-53, but not 0, are refused; scale the table and use a weight")
+        if rows.dtype.kind == "f" and (rows == np.rint(rows)).all():
+            rows = rows.astype(np.int64)
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in (rows + 0).tolist()))
+
+    def matrix(self, name: str, domain: Domain) -> Matrix:
+        if len(self.rows[0]) != domain.size:
+            raise WorkloadError(
+                f"custom: the table has {len(self.rows[0])} columns, but {name!r} has {domain.size} cells"
+            )
+        rows = np.array(self.rows)
+        return matrix.Dense(rows.astype(float) if abs(rows).max() > matrix.MAX_ENTRY else rows)
+
+    def labels(self, name: str, domain: Domain) -> list[Any]:
+        return [f"query {row + 1}" for row in range(len(self.rows))]
+
+    def written(self) -> int:
+        return len(self.rows)
+
+
+def _holds(condition: object, name: str, domain: Domain) -> NDArray[np.bool_]:
+    """The cells that satisfy a condition."""
+    if not isinstance(condition, str):
+        raise WorkloadError(f"where={condition!r}: expected an SQL condition as text, for example 'age >= 18'")
+    return holds(condition, name, domain)
+
+
+def _satisfied(condition: str | None, name: str, domain: Domain) -> NDArray[np.bool_]:
+    """The cells that satisfy a condition; refused if there are none."""
+    mask = _holds(condition, name, domain)
+    if not mask.any():
+        raise WorkloadError(f"condition {condition!r}: no value of {name!r} satisfies it")
+    return mask
