@@ -113,16 +113,21 @@ def _check_arguments(
 
 def _stored(book: Ledger, id: str, digest: str, budget: Budget, out: Path) -> Release | None:
     """The release of this id, if it was written before; None if it is new. Nothing is spent."""
-    known = next((entry for entry in reversed(book.entries()) if entry.id == id), None)
-    if known is None or known.state == "abandoned" or (known.state == "reserved" and not out.exists()):
+    entry = latest_entry(book, id)
+    if entry is None or entry.state == "abandoned" or (entry.state == "reserved" and not out.exists()):
         return None
-    if (known.plan, known.budget) != (digest, budget):
+    if (entry.plan, entry.budget) != (digest, budget):
         raise BudgetError(
-            f"id={id!r}: was charged on {known.time} for another plan or budget; choose another id, and another output"
+            f"id={id!r}: was charged on {entry.time} for another plan or budget; choose another id, and another output"
         )
     if not out.exists():
-        raise ArtefactError(f"{out}: the release {id!r} was published on {known.time}, but is not there; restore it")
-    return _checked(book, known, out)
+        raise ArtefactError(f"{out}: the release {id!r} was published on {entry.time}, but is not there; restore it")
+    return _checked(book, entry, out)
+
+
+def latest_entry(book: Ledger, id: str) -> Entry | None:
+    """The ledger's last entry of this id."""
+    return next((entry for entry in reversed(book.entries()) if entry.id == id), None)
 
 
 def _checked(book: Ledger, entry: Entry, out: Path) -> Release:
