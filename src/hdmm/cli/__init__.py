@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Annotated
 
@@ -40,21 +39,12 @@ app.add_typer(ledgers, name="ledger")
 _INTERRUPTED = 130
 """Typer's exit code for an interrupt."""
 _UNPUBLISHED = "anything that is not on disk was not published"
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    plan.plan,
-    plan.show,
-    release.release,
-    answers.answer,
-    answers.tables,
-    answers.synthesize,
-    others.demo,
-    others.paper,
-)
-_LEDGER_COMMANDS: tuple[Callable[..., None], ...] = (ledger.create, ledger.show, ledger.verify, ledger.abandon)
-for _command in _COMMANDS:
+for _command in (plan.plan, plan.show, release.release, answers.answer, answers.tables, answers.synthesize):
     app.command()(_command)
-for _command in _LEDGER_COMMANDS:
-    ledgers.command()(_command)
+for _other in (others.demo, others.paper):
+    app.command()(_other)
+for _ledger_command in (ledger.create, ledger.show, ledger.verify, ledger.abandon):
+    ledgers.command()(_ledger_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -118,7 +118,7 @@ def synthesize(
 ) -> None:
     """Make up records that agree with a release as closely as possible: at no cost, and without the data.
 
-    They are biased, and tell nothing that the release does not. Use them to try out programs; take numbers from the
+    They are biased, and reveal nothing that the release does not. Use them to try out programs; take numbers from the
     release's tables. Values are the labels of the tables: bins are intervals, and an empty field is "missing".
 
     Example: hdmm synthesize out -o made-up.csv

@@ -87,10 +87,7 @@ def _typed(domain: Domain, type: Any) -> Direct | Lookup | None:
 
 @_typed.register
 def _(domain: Integers, type: Any) -> Direct | None:
-    if not _is_whole(type):
-        return None
-    low, high = domain.min, domain.max
-    return Direct(lambda column: column.between(low, high), lambda column: column.cast("int64") - low)
+    return _range(domain.min, domain.max) if _is_whole(type) else None
 
 
 @_typed.register
@@ -102,9 +99,7 @@ def _(domain: Bins, type: Any) -> Direct | None:
 def _(domain: Boolean, type: Any) -> Direct | None:
     if type.is_boolean():
         return _flags(0, 1)
-    if not _is_whole(type):
-        return None
-    return Direct(lambda column: column.between(0, 1), lambda column: column.cast("int8"))
+    return _range(0, 1) if _is_whole(type) else None
 
 
 @_typed.register
@@ -113,6 +108,11 @@ def _(domain: Listed, type: Any) -> Direct | Lookup | None:
         codes = {value: code for code, value in enumerate(domain.values)}
         return _flags(codes.get("false", OUTSIDE), codes.get("true", OUTSIDE))
     return _listed_integers(domain) if _is_whole(type) else None
+
+
+def _range(low: int, high: int) -> Direct:
+    """The integers from ``low`` to ``high``."""
+    return Direct(lambda column: column.between(low, high), lambda column: column.cast("int64") - low)
 
 
 def _is_whole(type: Any) -> bool:
@@ -131,8 +131,8 @@ def _texts(domain: Domain) -> Mapping[bytes, int] | None:
         return {value.encode(): code for code, value in enumerate(domain.values)}
     if isinstance(domain, Boolean):
         words = (b"false", b"f", b"no", b"0", b"true", b"t", b"yes", b"1")
-        cases = (set(product(*zip(word.lower(), word.upper(), strict=True))) for word in words)
-        texts = [bytes(case) for word_cases in cases for case in word_cases]
+        cases = [case for word in words for case in set(product(*zip(word.lower(), word.upper(), strict=True)))]
+        texts = list(map(bytes, cases))
         return dict(zip(texts, domain.encode(texts).tolist(), strict=True))
     return None
 

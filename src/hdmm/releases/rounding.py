@@ -75,10 +75,10 @@ def round_answers(answers: Array, product: EncodedProduct) -> Array:
         )
     pieces = table.reshape(-1, *together)
     if len(together) < 2:
-        rounded = _round_rows(pieces.reshape(len(pieces), -1))
+        integers = _round_rows(pieces.reshape(len(pieces), -1))
     else:
-        rounded = np.stack([round_table(piece) for piece in pieces])
-    return np.moveaxis(rounded.reshape(table.shape), range(len(apart)), apart).reshape(-1)
+        integers = np.stack([round_table(piece) for piece in pieces])
+    return np.moveaxis(integers.reshape(table.shape), range(len(apart)), apart).reshape(-1)
 
 
 def _split(values: Array) -> tuple[Array, Array]:
