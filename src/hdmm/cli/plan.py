@@ -107,7 +107,8 @@ def plan(
         raise typer.Exit(130)
     partial.unlink(missing_ok=True)
     typer.echo(f"{best.operator} {'needs the least budget' if targets else 'has the least error'}; wrote {path}")
-    options = _print_least_budget(best, delta) if targets else _usual_budget(best.noise)
+    usual = "--epsilon 1" if best.noise == "laplace" else "--epsilon 1 --delta 1e-6"
+    options = _print_least_budget(best, delta) if targets else f" {usual}"
     typer.echo(f"next: hdmm show {path}{options if budget is None else ''}")
 
 
@@ -188,11 +189,6 @@ def _print_heading(spec: Spec, aim: Aim, targets: Mapping[str, object], budget: 
     else:
         error = "RMSE" if all(product.weight == 1 for product in workload.products) else "weighted RMSE"
     typer.echo(f"candidates, with their {error} at {Goal(budget=budget).budgets(spec.noise)[0]}:")
-
-
-def _usual_budget(noise: NoiseKind) -> str:
-    """The options of a budget to begin with."""
-    return " --epsilon 1" + (" --delta 1e-6" if noise == "gaussian" else "")
 
 
 def _print_least_budget(plan: Plan, delta: str) -> str:

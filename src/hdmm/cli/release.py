@@ -101,17 +101,17 @@ def _report_interrupt(budget: Budget, ledger: Path | None, name: str | None, out
             entry = latest_entry(Ledger.open(ledger), name)
     reserved = entry is not None and entry.state == "reserved"
     if written and reserved:
-        typer.echo(
-            f"{output} is written and {budget} charged; the same command again marks it published at no cost", err=True
-        )
+        message = f"{output} is written and {budget} charged; the same command again marks it published at no cost"
     elif written:
-        typer.echo(f"{output} is written, and {budget} spent", err=True)
+        message = f"{output} is written, and {budget} spent"
     elif reserved:
-        typer.echo(
+        message = (
             f"{budget} was charged before the interrupt and stays charged (hdmm ledger show {ledger}); another try, "
-            "with another -o or --id, is charged again",
-            err=True,
+            "with another -o or --id, is charged again"
         )
+    else:
+        return
+    typer.echo(message, err=True)
 
 
 def _table(data: list[str], name: str) -> DatabaseTable:

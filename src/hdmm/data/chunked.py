@@ -43,19 +43,18 @@ class Chunked(Source):
             for table_tally in tallies:
                 table_tally.add(records)
 
-        if unit.id is None:
-            if most is None:
-                _each(self.chunks(schema), tally, request.on_progress)
-            else:
-                for records in _first(self.chunks(schema), most):
-                    tally(records)
-        else:
+        if unit.id is not None:
             from hdmm.data.people import waiting
 
             with waiting(schema.names, unit.rows) as people:
                 _each(self.chunks(schema, unit.id), people.add, request.on_progress)
                 for records in people.kept(most):
                     tally(records)
+        elif most is None:
+            _each(self.chunks(schema), tally, request.on_progress)
+        else:
+            for records in _first(self.chunks(schema), most):
+                tally(records)
         return [table_tally.counts for table_tally in tallies]
 
 

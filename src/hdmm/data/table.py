@@ -120,7 +120,7 @@ class _ByQuery(_InDuckDB):
     @contextmanager
     def opened(self) -> Iterator[View]:
         with in_process(self.path) as engine:
-            yield _view(engine.careful(), self.name)
+            yield view_of(engine.careful(), _table(engine, self.name))
 
 
 @final
@@ -183,13 +183,10 @@ class _Postgres(Relation):
         except ImportError:
             raise DataError("Postgres needs more packages: pip install 'hdmm[postgres]'") from None
         try:
-            yield _view(engine_of(backend), self.name)
+            engine = engine_of(backend)
+            yield view_of(engine, _table(engine, self.name))
         finally:
             backend.disconnect()
-
-
-def _view(engine: Engine, name: str) -> View:
-    return view_of(engine, _table(engine, name))
 
 
 def _table(engine: Engine, name: str) -> Any:
