@@ -1,9 +1,9 @@
 """Where data meets noise, and the only place: exact integer answers to the plan's queries, plus exact integer noise.
 
-The path of the data, from top to bottom: :func:`measure` counts the records of every block; :func:`noisy_answers`
-answers the block's queries exactly, piece by piece, and passes each piece to :func:`add_noise`; that draws the noise.
-What goes in besides the counts is public: the plan, the budget and the cap at which counts saturate. What comes out is
-noisy integers.
+Read it from top to bottom, as the data goes: :func:`measure` counts the records for every block, :func:`noisy_answers`
+computes a block's exact answers piece by piece, and :func:`add_noise` adds noise to each piece before it is stored.
+Everything else that goes in is public: the plan, the budget, and the cap at which counts saturate. Only noisy integers
+come out.
 """
 
 from __future__ import annotations
@@ -42,32 +42,29 @@ def check_measurable(plan: Plan) -> None:
 def measure(plan: Plan, source: Source, noise: Calibration, *, on_progress: OnProgress | None = None) -> list[Answers]:
     """Count the records for each block and answer its queries with noise.
 
-    ``on_progress`` hears of "counting records", then of "adding noise".
+    ``on_progress`` is called for the stages "counting records" and "adding noise".
     """
     check_measurable(plan)  # again, because this is where it must hold
-    blocks = plan.mechanism.blocks
-    names = plan.workload.schema.names
-    tables = [tuple(names[axis] for axis in block.axes) for block in blocks]
+    schema, blocks = plan.workload.schema, plan.mechanism.blocks
+    tables = [tuple(schema.names[axis] for axis in block.axes) for block in blocks]
     distinct = list(dict.fromkeys(tables))
-    counting = stage(on_progress, "counting records")
-    counts = count(source, plan.workload.schema, distinct, unit=plan.unit, cap=CAP, on_progress=counting)
+    counting, adding = stage(on_progress, "counting records"), stage(on_progress, "adding noise")
+    counts = count(source, schema, distinct, unit=plan.unit, cap=CAP, on_progress=counting)
     by_table = dict(zip(distinct, counts, strict=True))
-    del counts
-    last = {table: index for index, table in enumerate(tables)}
-    noisy: list[Answers] = []
+    del counts  # so that a table's memory is free once its last block is answered
+    last_block = {table: index for index, table in enumerate(tables)}
+    answers: list[Answers] = []
     done, total = 0, plan.mechanism.strategy.queries
-    report = stage(on_progress, "adding noise")
     for index, (block, table, scale) in enumerate(zip(blocks, tables, noise.scales, strict=True)):
-        spare = last[table] == index  # nobody needs these counts again: their memory may hold the answers
-        block_counts = by_table.pop(table) if spare else by_table[table]
+        spare = index == last_block[table]
 
         def advance(part: float, block: Block = block, done: int = done) -> None:
-            report((done + part * block.queries) / total)
+            adding((done + part * block.queries) / total)
 
-        noisy.append(noisy_answers(block, block_counts, noise.kind, scale, spare=spare, on_progress=advance))
-        del block_counts
+        block_counts = by_table.pop(table) if spare else by_table[table]
+        answers.append(noisy_answers(block, block_counts, noise.kind, scale, spare=spare, on_progress=advance))
         done += block.queries
-    return noisy
+    return answers
 
 
 def noisy_answers(
@@ -79,28 +76,28 @@ def noisy_answers(
     spare: bool,
     on_progress: Callable[[float], None] | None = None,
 ) -> Answers:
-    """A block's exact answers with noise, a piece at a time: in the memory of the counts, if they can be spared.
+    """A block's exact answers plus noise. If ``spare``, the counts are not needed again and may be overwritten.
 
-    If answers may need more than 64 bits, the noisy sums are rounded to floats. That looks at the sums only: they are
-    the same whether they came in one part or in two.
+    If answers may need more than 64 bits, the noisy sums are rounded to floats. The rounding depends on the sums alone,
+    not on whether the exact answers came as one integer or as a high and a low part.
     """
     if block.wide and block.queries <= _MAX_PYTHON_INTEGERS:
         return add_noise(exact_answers(block, counts), kind, scale)
     _check_exact(block)
 
-    def noisy(exact: Exact) -> Answers:
+    def with_noise(exact: Exact) -> Answers:
         sums = add_noise(exact.low, kind, scale)
         if exact.high is None:
             return sums
         return (exact.high + (sums >> LOW_BITS)) * 2.0**LOW_BITS + (sums & ((1 << LOW_BITS) - 1))
 
     dtype = np.dtype(float if block.wide else np.int64)
-    spare = spare and counts.flags.c_contiguous and counts.flags.writeable
-    return exact_map(noisy, block.matrix, block.reach, counts, dtype, overwrite=spare, on_progress=on_progress)
+    overwrite = spare and counts.flags.c_contiguous and counts.flags.writeable
+    return exact_map(with_noise, block.matrix, block.reach, counts, dtype, overwrite=overwrite, on_progress=on_progress)
 
 
 def add_noise(answers: Answers, kind: NoiseKind, scale: Fraction) -> Answers:
-    """The answers with noise. Sums beyond 64 bits are rounded to floats, which looks at the noisy sum only."""
+    """The answers plus noise. Python integers are rounded to floats after the noise was added, never before."""
     if not isinstance(scale, Fraction):
         raise BudgetError("a noise scale is an exact fraction")
     noise = (discrete_laplace if kind == "laplace" else rounded_gaussian)(scale, answers.size)
@@ -110,10 +107,7 @@ def add_noise(answers: Answers, kind: NoiseKind, scale: Fraction) -> Answers:
 
 
 def exact_answers(block: Block, counts: NDArray[np.int64]) -> Answers:
-    """The block's queries on its counts, without rounding or overflow: as Python integers if 64 bits are too few.
-
-    Counts are at most 2^40.
-    """
+    """The exact answers to a block's queries, as Python integers if 64 bits are too few. Counts are at most 2^40."""
     _check_exact(block)
     dtype = np.dtype(object if block.wide else np.int64)
     return exact_map(Exact.whole, block.matrix, block.reach, counts, dtype)

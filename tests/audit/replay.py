@@ -12,7 +12,8 @@ import pyarrow as pa
 
 import hdmm
 from hdmm import measure as measuring
-from hdmm.data import Chunk, Chunked, Records
+from hdmm.data.chunked import Chunk, Chunked
+from hdmm.data.tally import Records
 from hdmm.matrix import Norm
 from hdmm.privacy.calibrate import certified_sigma
 from hdmm.schema import Schema

@@ -101,7 +101,7 @@ def test_an_interrupt_publishes_nothing(run, planned: Path, workplace: Path, mon
     before = everything(workplace)
     monkeypatch.setattr(measure, "discrete_laplace", interrupt)
     done = run(*RELEASE, "--epsilon", "1")
-    assert (done.code, done.err) == (130, "interrupted; what is not there was not published\n")
+    assert (done.code, done.err) == (130, "interrupted; anything that is not on disk was not published\n")
     assert everything(workplace) == before
 
 
@@ -146,4 +146,4 @@ def test_running_out_of_memory_is_one_sentence_that_names_the_remedy(monkeypatch
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == 1
-    assert "error: out of memory; say how much there is (--memory)" in capsys.readouterr().err
+    assert "error: out of memory; state the limit with --memory" in capsys.readouterr().err

@@ -47,7 +47,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "a seed on a plan": ("show spec.plan --epsilon 1 --seed 1", "No such option: --seed"),
     "neither ledger nor saying so": (
         "release spec.plan people.csv -o out --epsilon 1",
-        "--ledger: give the ledger that is charged, or say --no-ledger and account for the budget yourself",
+        "--ledger: give the ledger to charge, or --no-ledger to keep account of the budget yourself",
     ),
     "no output": ("release spec.plan people.csv --no-ledger --epsilon 1", "Missing option '-o' / '--output'"),
     "no data": ("release spec.plan --no-ledger -o out --epsilon 1", "Missing argument"),

@@ -158,7 +158,7 @@ def test_a_text_as_long_as_a_film_is_a_record_outside_the_schema(tmp_path: Path,
 def test_many_long_texts_are_records_outside_the_schema(
     tmp_path: Path, hold: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_MOST", 48 << 20)  # of which a part of a table fills twice as much
+    monkeypatch.setattr(engine, "_MOST_MEMORY", 48 << 20)  # of which a part of a table fills twice as much
     data = hold(["F", *["x" * (8 << 20)] * 12, "M"], tmp_path)
     with memory_allowed("64MB"):
         assert counted(data) == [[1, 1]]

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hdmm.data import CsvFiles, DatabaseTable, count, open_source
+from hdmm.data import DatabaseTable, count, open_source
+from hdmm.data.csv import CsvFiles
 from hdmm.data.grouping import cover
 from hdmm.errors import DataError, FaultError
 from hdmm.privacy.unit import Unit

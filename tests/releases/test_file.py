@@ -313,7 +313,7 @@ def test_a_file_outside_the_directory_is_not_even_opened(
 @pytest.mark.parametrize("place", PLACES)
 def test_an_oversized_file_is_refused_before_it_is_read(saved: Path, place: str) -> None:
     rewrite(saved, lambda held: PLACES[place](held).update(bytes=_artefact.LARGEST + 1))
-    message = "cut short" if place == "a table" else "bytes, where at most"  # tables may have any size
+    message = "cut short" if place == "a table" else "bytes; at most"  # tables may have any size
     with pytest.raises(ArtefactError, match=message):
         hdmm.Release.load(saved)
 

@@ -148,7 +148,7 @@ def test_sigterm_leaves_nothing_and_tells_what_was_charged_and_written(place: Pa
     code, errors = ended(place, step, when, "SIGTERM")
     assert code == 128 + signal.SIGTERM
     assert left(place) == ([], [])
-    assert errors.endswith("terminated; what is not there was not published\n")
+    assert errors.endswith("terminated; anything that is not on disk was not published\n")
     charged = (step, when) != ("chain.commit", "before")
     written = (step, when) == ("file.os.rename", "after") or step == "ledger.Ledger.publish"
     published = (step, when) == ("ledger.Ledger.publish", "after")
@@ -171,7 +171,7 @@ def hangup(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.mark.usefixtures("hangup")
 def test_sighup_leaves_nothing(place: Path) -> None:
     code, errors = ended(place, "chunked._each", "after", "SIGHUP")
-    assert (code, errors.splitlines()[-1]) == (129, "hung up; what is not there was not published")
+    assert (code, errors.splitlines()[-1]) == (129, "hung up; anything that is not on disk was not published")
     assert left(place) == ([], [])
 
 

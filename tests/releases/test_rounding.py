@@ -89,7 +89,7 @@ def test_many_pieces_are_rounded_like_each_of_them():
 
 
 def test_a_product_of_too_many_cells_together_is_refused_by_its_name(monkeypatch):
-    monkeypatch.setattr(rounding, "_CELLS", 10)
+    monkeypatch.setattr(rounding, "_MAX_CELLS", 10)
     schema = hdmm.Schema(a=range(4), b=range(4))
     asked = hdmm.Workload(schema).add("both", a=hdmm.Identity(), b=hdmm.Identity()).encoded.products[0]
     with pytest.raises(TooLargeError, match="product 'both': has 16 answers that add up"):
@@ -107,6 +107,6 @@ def test_what_is_no_estimate_is_refused(table):
 
 
 def test_too_many_cells_are_refused(monkeypatch):
-    monkeypatch.setattr(rounding, "_CELLS", 3)
+    monkeypatch.setattr(rounding, "_MAX_CELLS", 3)
     with pytest.raises(TooLargeError, match="has 4 cells; at most 3"):
         round_table(np.zeros((2, 2)))

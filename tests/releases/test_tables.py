@@ -156,7 +156,7 @@ def test_what_is_read_whole_has_a_limit_and_what_is_only_checked_has_none(tmp_pa
     (tmp_path / "table").write_bytes(b"12345678")
     entry = stored.Stored(path="table", bytes=8, sha256=hashlib.sha256(b"12345678").hexdigest())
     assert stored.get(tmp_path, entry, most=8) == b"12345678"
-    with pytest.raises(ArtefactError, match="names a file of 8 bytes, where at most 7 are expected"):
+    with pytest.raises(ArtefactError, match="names a file of 8 bytes; at most 7 are expected"):
         stored.get(tmp_path, entry, most=7)
     stored.check(tmp_path, entry)
 

@@ -1,14 +1,13 @@
 """The command line: arguments, progress and exit codes. No logic.
 
-Exit codes: 0 done, 1 a fault of ours or of the machine, 2 a mistake in what was given (nothing charged or written), 130
-ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+Exit codes: 0 done, 1 a fault of hdmm or of the machine, 2 a mistake in the arguments or files (nothing was charged or
+written), 130 ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Annotated
 
@@ -23,36 +22,29 @@ app = typer.Typer(
     name="hdmm",
     help="Publish counts about people without exposing any of them.\n\n"
     "1. Write a spec: the columns of your data and the tables you want (see the README).\n\n"
-    "2. `hdmm plan` finds what to measure; `hdmm show` tells the error at a budget. Neither needs data.\n\n"
-    "3. `hdmm release` measures the data once and writes the tables with margins of error.\n\n"
-    "4. `hdmm answer` and `hdmm tables` make more of a release, at no cost.\n\n"
-    "`hdmm demo` shows all of it on made-up people.",
+    "2. `hdmm plan` finds what to measure, and `hdmm show` shows the error at a budget. Neither needs data.\n\n"
+    "3. `hdmm ledger create` grants a privacy budget for your data.\n\n"
+    "4. `hdmm release` charges it, measures the data once, and writes the tables with margins of error.\n\n"
+    "5. `hdmm answer`, `hdmm tables` and `hdmm synthesize` get more out of a release, at no cost.\n\n"
+    "`hdmm demo` shows every step on made-up people.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 
-ledgers = typer.Typer(help="Keep account of what was spent on a set of data.", no_args_is_help=True)
+ledgers = typer.Typer(help="Keep account of the privacy budget that was spent on a set of data.", no_args_is_help=True)
 app.add_typer(ledgers, name="ledger")
 
 _INTERRUPTED = 130
-"""The exit code that typer makes of an interrupt."""
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    plan.plan,
-    plan.show,
-    release.release,
-    answers.answer,
-    answers.tables,
-    answers.synthesize,
-    others.demo,
-    others.paper,
-)
-_OF_LEDGERS: tuple[Callable[..., None], ...] = (ledger.create, ledger.show, ledger.verify, ledger.abandon)
-for _command in _COMMANDS:
+"""Typer's exit code for an interrupt."""
+_UNPUBLISHED = "anything that is not on disk was not published"
+for _command in (plan.plan, plan.show, release.release, answers.answer, answers.tables, answers.synthesize):
     app.command()(_command)
-for _command in _OF_LEDGERS:
-    ledgers.command()(_command)
+for _other in (others.demo, others.paper):
+    app.command()(_other)
+for _ledger_command in (ledger.create, ledger.show, ledger.verify, ledger.abandon):
+    ledgers.command()(_ledger_command)
 
 
 @app.callback(invoke_without_command=True)
@@ -66,25 +58,24 @@ def main() -> None:
     """Run the command line; every error is one clear sentence and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # ε and × must not be the end on a terminal that lacks them
+            stream.reconfigure(errors="replace")  # a terminal that lacks ε or × must not end the command
     try:
         with stoppable() as stopped:
             app(standalone_mode=True)
     except HdmmError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
-    except SystemExit as left:
-        if left.code == _INTERRUPTED:
+    except SystemExit as exit:
+        if exit.code == _INTERRUPTED:
             word, code = stopped()
-            typer.echo(f"{word}; what is not there was not published", err=True)
+            typer.echo(f"{word}; {_UNPUBLISHED}", err=True)
             sys.exit(code)
         raise
     except MemoryError:
-        fault = "out of memory; say how much there is (--memory), ask for smaller products, or declare coarser domains"
-        typer.echo(f"error: {fault}; what is not there was not published", err=True)
+        fault = "out of memory; state the limit with --memory, ask for smaller products, or declare coarser domains"
+        typer.echo(f"error: {fault}; {_UNPUBLISHED}", err=True)
         sys.exit(1)
     except Exception as error:  # its message might hold a value from the data: only its type and place are shown
         frames = "".join(traceback.format_tb(error.__traceback__))
-        fault = f"a fault in hdmm ({type(error).__name__}); what is not there was not published"
-        typer.echo(f"{frames}error: {fault}", err=True)
+        typer.echo(f"{frames}error: a fault in hdmm ({type(error).__name__}); {_UNPUBLISHED}", err=True)
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""What is made of a release at no cost: `hdmm answer`, `hdmm tables` and `hdmm synthesize`."""
+"""What a release gives at no further cost: `hdmm answer`, `hdmm tables` and `hdmm synthesize`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hdmm import Release, Workload
-from hdmm.cli.options import Made, Memory, TableFormat
+from hdmm.cli.options import Memory, ReleaseDirectory, TableFormat
 from hdmm.cli.progress import bars
 from hdmm.errors import InputError
 from hdmm.memory import memory_allowed
@@ -16,26 +16,27 @@ from hdmm.releases.options import Word
 from hdmm.releases.write import check_table_path, save_table
 from hdmm.text import text_table
 
-Level = Annotated[float, typer.Option(help="How likely an interval holds its true answer.")]
+Level = Annotated[float, typer.Option(help="The probability that an interval holds the true answer.")]
 Simultaneous = Annotated[
-    bool, typer.Option("--simultaneous", help="Make all intervals of a table hold together at that level.")
+    bool, typer.Option("--simultaneous", help="Make all intervals of a table hold at once with that probability.")
 ]
 Estimators = Annotated[
     Word,
     typer.Option(
-        help="global: least squares over all measurements, unbiased, all tables add up. local: each table from one "
-        "block. nonnegative, pgm (Private-PGM): never negative, so biased, without intervals."
+        help="How answers are computed. global: least squares over all measurements; unbiased, and all tables add up. "
+        "local: each table from one measured block; unbiased. nonnegative, pgm (Private-PGM): never negative, and so "
+        "biased and without intervals."
     ),
 ]
 Exact = Annotated[
     bool,
-    typer.Option("--exact", help="Where errors are told as upper bounds, work them out: one solve for each answer."),
+    typer.Option("--exact", help="Compute errors that are otherwise only upper bounds: slow, one solve per answer."),
 ]
-Rounded = Annotated[bool, typer.Option("--rounded", help="Whole numbers, rounded together with their sums.")]
+Rounded = Annotated[bool, typer.Option("--rounded", help="Round answers to whole numbers that still add up.")]
 
 
 def answer(
-    release: Made,
+    release: ReleaseDirectory,
     sql: Annotated[str, typer.Argument(help="A counting query: SELECT …, COUNT(*) FROM t WHERE … GROUP BY …")],
     level: Level = 0.95,
     simultaneous: Simultaneous = False,
@@ -47,21 +48,23 @@ def answer(
     ] = None,
     memory: Memory = None,
 ) -> None:
-    """Answer a new question from a release, with its margin: at no cost, and without the data.
+    """Answer a new question from a release, with margins of error: at no cost, and without the data.
 
-    hdmm answer out "SELECT sex, COUNT(*) FROM people WHERE age >= 18 GROUP BY sex"
+    A question that the release's measurements do not determine is refused with the reason.
+
+    Example: hdmm answer out "SELECT sex, COUNT(*) FROM people WHERE age >= 18 GROUP BY sex"
     """
     if output is not None:
         check_table_path(output)
     with memory_allowed(memory):
         loaded = Release.load(release)
-        asked = Workload(loaded.plan.workload.schema).add_sql("answer", sql)
-        if output is not None and len(asked.products) > 1:
+        workload = Workload(loaded.plan.workload.schema).add_sql("answer", sql)
+        if output is not None and len(workload.products) > 1:
             raise InputError(
-                f"{output}: the query has {len(asked.products)} tables; ask for one of them at a time, or leave -o out"
+                f"{output}: the query has {len(workload.products)} tables; ask for one at a time, or leave -o out"
             )
         tables = loaded.answer(
-            asked, level=level, simultaneous=simultaneous, estimator=estimator, exact=exact, rounded=rounded
+            workload, level=level, simultaneous=simultaneous, estimator=estimator, exact=exact, rounded=rounded
         )
     if output is None:
         for table in tables.values():
@@ -73,7 +76,7 @@ def answer(
 
 
 def tables(
-    release: Made,
+    release: ReleaseDirectory,
     output: Annotated[Path, typer.Option("-o", "--output", help="A directory that does not exist yet.")],
     level: Level = 0.95,
     simultaneous: Simultaneous = False,
@@ -83,11 +86,11 @@ def tables(
     format: TableFormat = "parquet",
     memory: Memory = None,
 ) -> None:
-    """Write the tables of a release in another way: other intervals, never negative, or rounded. It costs nothing.
+    """Write a release's tables again with other intervals, never negative, or rounded. It costs nothing.
 
-    hdmm tables out --simultaneous --level 0.9 --format csv -o wide
+    Example: hdmm tables out --simultaneous --level 0.9 --format csv -o wide
 
-    hdmm tables out --estimator nonnegative --rounded -o published
+    Example: hdmm tables out --estimator nonnegative --rounded -o published
     """
     with memory_allowed(memory), bars() as advance:
         loaded = Release.load(release)
@@ -105,21 +108,23 @@ def tables(
 
 
 def synthesize(
-    release: Made,
+    release: ReleaseDirectory,
     output: Annotated[Path, typer.Option("-o", "--output", help="A new .csv or .parquet file.")],
     rows: Annotated[
-        int | None, typer.Option(min=1, help="How many records, by default as many as the release estimates.")
+        int | None, typer.Option(min=1, help="Number of records (default: as many as the release estimates).")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same records.")] = None,
     memory: Memory = None,
 ) -> None:
-    """Make up records that agree with a release as well as they can: at no cost, and without the data.
+    """Make up records that agree with a release as closely as possible: at no cost, and without the data.
 
-    They are biased, and say nothing that the release does not: take its tables for numbers, and these to try things.
-    Values are the labels of tables: bins are intervals, and an empty field is "missing".
+    They are biased, and reveal nothing that the release does not. Use them to try out programs; take numbers from the
+    release's tables. Values are the labels of the tables: bins are intervals, and an empty field is "missing".
+
+    Example: hdmm synthesize out -o made-up.csv
     """
     check_table_path(output)
     with memory_allowed(memory):
-        made = Release.load(release).synthesize(rows, seed=seed)
-    save_table(made, output)
-    typer.echo(f"wrote {made.num_rows:,} made-up records to {output}; nothing was spent")
+        records = Release.load(release).synthesize(rows, seed=seed)
+    save_table(records, output)
+    typer.echo(f"wrote {records.num_rows:,} made-up records to {output}; nothing was spent")

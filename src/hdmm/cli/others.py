@@ -1,4 +1,4 @@
-"""`hdmm demo`, and `hdmm paper`: our numbers beside those of the paper."""
+"""`hdmm demo`, and `hdmm paper`: our numbers beside the paper's."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def demo(
     epsilon: Annotated[str, typer.Option(help="Privacy budget ε.")] = "1",
     keep: Annotated[Path | None, typer.Option(help="Keep the people, plan and release in this new directory.")] = None,
 ) -> None:
-    """Make up 100,000 people, plan a mixed workload, release it, and compare with the truth."""
+    """See every step on 100,000 made-up people: plan, predicted error, release, and the comparison with the truth."""
     from hdmm.demo import run
 
-    with search() as tell:
-        run(Budget(epsilon), keep, typer.echo, tell, bars)
+    with search() as report:
+        run(Budget(epsilon), keep, typer.echo, report, bars)
 
 
 def paper(
     check: Annotated[
         Literal["all", "workloads", "baselines", "multi-d", "one-d"],
         typer.Option(
-            help="workloads: the census workloads from SQL, compacted, and their sizes. "
-            "baselines: the columns Identity, Baseline and SVDB of all four tables, cell by cell. "
+            help="workloads: the census workloads read from SQL, and their sizes. "
+            "baselines: the columns Identity, Baseline and SVDB of all four tables. "
             "multi-d: the columns OPT_⊗, OPT_+, OPT_M and HDMM. one-d: the column OPT_0."
         ),
     ] = "all",
 ) -> None:
-    """Print our numbers beside those of the paper; exit code 1 if one differs, or is worse, in its printed digits."""
+    """Print our numbers beside the paper's; exit code 1 if one differs from its printed digits, or is worse."""
     from hdmm.paper.check import check_baselines, check_strategies
 
     if check in ("all", "workloads"):
@@ -47,25 +47,25 @@ def paper(
         "multi-d": lambda: check_strategies("multi-d"),
         "one-d": lambda: check_strategies("one-d"),
     }
-    fine = [_check_cells(make()) for name, make in cells.items() if check in ("all", name)]
-    if not all(fine):
+    verdicts = [_check_cells(compute()) for name, compute in cells.items() if check in ("all", name)]
+    if not all(verdicts):
         raise typer.Exit(1)
 
 
 def _check_workloads() -> None:
     from hdmm.paper.sizes import check_sizes
 
-    for found in check_sizes():
+    for checked in check_sizes():
         typer.echo(
-            f"{found.workload}: {found.queries:,} queries on {found.cells:,} cells, from {found.statements:,} SQL "
-            f"statements to {found.products} products in {found.seconds:.1f} s"
+            f"{checked.workload}: {checked.queries:,} queries on {checked.cells:,} cells, from {checked.statements:,} "
+            f"SQL statements to {checked.products} products in {checked.seconds:.1f} s"
         )
-        rows = [[size.form, size.parts, bytes_text(size.ours), size.paper] for size in found.sizes]
+        rows = [[size.form, size.parts, bytes_text(size.ours), size.paper] for size in checked.sizes]
         typer.echo(text_table(["form", "parts", "size", "paper"], rows) + "\n")
 
 
 def _check_cells(cells: Iterable[Cell]) -> bool:
-    """Print cells as they come; whether all of them agree."""
+    """Print cells as they are computed; whether all of them agree."""
     count = agree = off = 0
     rounding: list[float] = []
     for cell in cells:

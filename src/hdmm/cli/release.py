@@ -14,9 +14,10 @@ from hdmm import release as publish
 from hdmm.cli.options import Delta, Epsilon, Memory, Rho, TableFormat, budget_of
 from hdmm.cli.progress import bars
 from hdmm.errors import HdmmError, InputError
+from hdmm.releases.publish import latest_entry
 
-_LONGEST = 200
-"""Characters of a release's name in the ledger."""
+_MAX_ID = 200
+"""Most characters of a release's id in the ledger."""
 
 
 def release(
@@ -28,25 +29,23 @@ def release(
             "with --table a DuckDB or SQLite file, or postgresql://user@host/database."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="A directory that does not exist yet.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The directory to write; it must not exist yet.")],
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="The ledger that is charged, made by `hdmm ledger create`.")
-    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge, from `hdmm ledger create`.")] = None,
     no_ledger: Annotated[
-        bool, typer.Option("--no-ledger", help="Spend without a ledger: you keep the account.")
+        bool, typer.Option("--no-ledger", help="Spend without a ledger: you keep account of the budget yourself.")
     ] = False,
     id: Annotated[
         str | None,
-        typer.Option(help="The release's name in the ledger, by default its output path; again, it spends nothing."),
+        typer.Option(help="The release's name in the ledger (default: its output path). Repeating a release is free."),
     ] = None,
     format: TableFormat = "parquet",
     delimiter: Annotated[
         str | None,
         typer.Option(
-            help="What separates the fields of a text file, such as ';'; by default a comma, in .tsv files a tab."
+            help="What separates the fields of a text file, such as ';' (default: a comma; a tab in .tsv files)."
         ),
     ] = None,
     table: Annotated[str | None, typer.Option(help="The table or view of a database that holds the records.")] = None,
@@ -54,13 +53,15 @@ def release(
 ) -> None:
     """Measure the data once, with noise, and write every table with its margins of error.
 
-    hdmm release people.plan people.csv --epsilon 1 --ledger budget.db -o out
+    The budget is charged to the ledger before any noise is drawn; everything that can be refused is refused before.
 
-    hdmm release people.plan people.duckdb --table people --epsilon 1 --ledger budget.db -o out
+    Example: hdmm release people.plan people.csv --epsilon 1 --ledger budget.db -o out
+
+    Example: hdmm release people.plan people.duckdb --table people --epsilon 1 --ledger budget.db -o out
     """
     if (ledger is None) != no_ledger:
         raise InputError(
-            "--ledger: give the ledger that is charged, or say --no-ledger and account for the budget yourself"
+            "--ledger: give the ledger to charge, or --no-ledger to keep account of the budget yourself"
             + ("; not both" if no_ledger else "")
         )
     if id is not None and no_ledger:
@@ -68,7 +69,7 @@ def release(
     budget = budget_of(epsilon, delta, rho)
     loaded = Plan.load(plan, memory=memory)
     name = None if no_ledger else id or _id(output)
-    known = output.exists()
+    existed = output.exists()
     try:
         with bars() as advance:
             publish(
@@ -84,33 +85,33 @@ def release(
                 on_progress=advance,
             )
     except KeyboardInterrupt:
-        _tell_interrupted(budget, ledger, name, None if known else output)
+        _report_interrupt(budget, ledger, name, output, written=not existed and output.exists())
         raise
-    if known:
+    if existed:
         typer.echo(f"{output}: was published before under this id; nothing was spent")
         return
     typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
 
 
-def _tell_interrupted(budget: Budget, ledger: Path | None, name: str | None, output: Path | None) -> None:
-    """Tell what was written and charged before an interrupt; the output is None where it was there before."""
-    written = output is not None and output.exists()
-    state = None
-    if ledger is not None:
-        with suppress(HdmmError):  # which the interrupt may have forestalled
-            state = next((one.state for one in reversed(Ledger.open(ledger).entries()) if one.id == name), None)
-    if written and state == "reserved":
-        told = f"{output} is written and {budget} charged; the same command again marks it published at no cost"
+def _report_interrupt(budget: Budget, ledger: Path | None, name: str | None, output: Path, *, written: bool) -> None:
+    """Print what was written and charged before an interrupt, if anything was."""
+    entry = None
+    if ledger is not None and name is not None:
+        with suppress(HdmmError):  # the interrupt may have come before the ledger was found to be readable
+            entry = latest_entry(Ledger.open(ledger), name)
+    reserved = entry is not None and entry.state == "reserved"
+    if written and reserved:
+        message = f"{output} is written and {budget} charged; the same command again marks it published at no cost"
     elif written:
-        told = f"{output} is written, and {budget} spent"
-    elif state == "reserved":
-        told = (
-            f"{budget} was charged before the interrupt and stays charged (hdmm ledger show {ledger}); a new try, with "
-            "another -o or --id, is charged again"
+        message = f"{output} is written, and {budget} spent"
+    elif reserved:
+        message = (
+            f"{budget} was charged before the interrupt and stays charged (hdmm ledger show {ledger}); another try, "
+            "with another -o or --id, is charged again"
         )
     else:
         return
-    typer.echo(told, err=True)
+    typer.echo(message, err=True)
 
 
 def _table(data: list[str], name: str) -> DatabaseTable:
@@ -120,6 +121,6 @@ def _table(data: list[str], name: str) -> DatabaseTable:
 
 
 def _id(output: Path) -> str:
-    """The name of a release in the ledger, from where it is written."""
+    """The name of a release in the ledger, from its output path."""
     text = str(output.resolve())
-    return text if len(text) <= _LONGEST and text.isprintable() else hashlib.sha256(text.encode()).hexdigest()
+    return text if len(text) <= _MAX_ID and text.isprintable() else hashlib.sha256(text.encode()).hexdigest()

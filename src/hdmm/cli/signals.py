@@ -1,4 +1,4 @@
-"""Signals that end a command. SIGTERM and SIGHUP do what Ctrl-C does, so that temporary files are removed."""
+"""SIGTERM and SIGHUP end a command as Ctrl-C does, so that temporary files are removed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], tuple[str, int]]]:
-    """Make SIGTERM and SIGHUP interrupts; what is yielded tells which signal came, in a word and as an exit code.
+    """Turn SIGTERM and SIGHUP into interrupts. The function it yields names the signal received, and its exit code.
 
-    A signal that is ignored stays so, as under nohup.
+    A signal that is ignored, as SIGHUP is under nohup, stays ignored.
     """
     received = signal.SIGINT
 
@@ -24,14 +24,15 @@ def stoppable() -> Iterator[Callable[[], tuple[str, int]]]:
         received = signal.Signals(number)
         raise KeyboardInterrupt
 
-    ours = [getattr(signal, name) for name in _WORDS if name != "SIGINT" and hasattr(signal, name)]
-    if current_thread() is not main_thread():  # where Python allows no handlers
-        ours = []
-    before = {one: signal.getsignal(one) for one in ours if signal.getsignal(one) is not signal.SIG_IGN}
-    for one in before:
-        signal.signal(one, stop)
+    caught = [getattr(signal, name) for name in _WORDS if name != "SIGINT" and hasattr(signal, name)]
+    if current_thread() is not main_thread():  # Python allows handlers in the main thread only
+        caught = []
+    before = {number: signal.getsignal(number) for number in caught}
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
     try:
         yield lambda: (_WORDS[received.name], 128 + received)
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Arrow tables as an engine can read them: whatever one text holds, it can neither stop the others nor change them."""
+"""Arrow tables made safe for an engine: no text, whatever it holds, can stop or change how the others are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def readable(table: Any) -> Any:
 
 
 def readable_batches(batches: Iterator[Any], schema: Any) -> Any:
-    """The same for batches as they come, as a reader of batches."""
+    """The same for batches, one after the other."""
     import pyarrow as pa
 
     def read() -> Iterator[Any]:
@@ -41,11 +41,11 @@ def _is_text(type: Any) -> bool:
 
 
 def _text(chunk: Any) -> Any:
-    """Some texts; those that are too long or not UTF-8 are replaced by one that no domain holds."""
+    """Replace texts that are too long or not UTF-8 by one that no domain holds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_string_view(chunk.type):  # which Arrow computes little with
+    if pa.types.is_string_view(chunk.type):  # few of Arrow's functions take views
         chunk = chunk.cast(pa.large_string())
     sizes = pc.binary_length(chunk)
     if (pc.max(sizes).as_py() or 0) > LONGEST_TEXT:

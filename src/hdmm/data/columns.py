@@ -1,7 +1,7 @@
-"""How a column of an engine is read as codes: by its declared type, which is public, never by what it holds.
+"""How an engine's column is read as codes: by its declared type, which is public, never by the values it holds.
 
-Every rule gives what :meth:`Domain.encode` gives for the text of the value. NULL, and NaN in a column of floats, are
-what an empty field is.
+Every rule gives the code that :meth:`Domain.encode` gives for the text of the value. NULL, and NaN in a column of
+floats, count as an empty field.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
+from functools import singledispatch
 from itertools import product
 from math import inf, nextafter
 from typing import Any, final
@@ -28,70 +29,116 @@ _INT64 = range(-(2**63), 2**63)
 @final
 @dataclass(frozen=True)
 class Direct:
-    """Codes that an expression computes: whether a value is a declared one, and its code if so."""
+    """Codes that an expression computes."""
 
     inside: Callable[[Value], Value]
+    """Whether a value is a declared one."""
     code: Callable[[Value], Value]
+    """The code of a declared value."""
+
+    def read(self, records: Any, number: int) -> tuple[Value, Value]:
+        """Whether a numbered column holds a declared value, and its code if so."""
+        column = records[f"r{number}"]
+        return self.inside(column), self.code(column)
 
 
 @final
 @dataclass(frozen=True)
 class Lookup:
-    """Codes that are looked up by a key, in a table of those declared values that the column may hold.
+    """Codes that are looked up by a key, in a table of the declared values that the column may hold.
 
-    The table is None where the texts of a value are not a finite set: the column's own texts must be asked for.
+    The table is None if a value can be written in infinitely many ways: then the engine is asked for the column's
+    distinct texts.
     """
 
     key: Callable[[Engine, Value], Value]
     type: str
     table: Mapping[Any, int] | None
 
+    def read(self, records: Any, number: int) -> tuple[Value, Value]:
+        """Whether a numbered column holds a declared value, and its code if so; the table has been joined."""
+        code = records[f"d{number}"]
+        return code.notnull(), code
+
 
 def reading(name: str, domain: Domain, type: Any) -> Direct | Lookup:
-    """How a column of this type is read; a type from which the domain cannot be read exactly is refused."""
-    whole = type.is_integer() or (type.is_decimal() and type.scale == 0)
+    """How a column of this type is read; refuse a type from which the domain cannot be read exactly."""
     if type.is_string():
         return Lookup(lambda engine, column: engine.bytes_of(engine.trim(column)), "string", _texts(domain))
-    if isinstance(domain, Integers) and whole:
-        low, high = domain.min, domain.max
-        return Direct(lambda column: column.between(low, high), lambda column: column.cast("int64") - low)
-    if isinstance(domain, Bins) and (whole or type.is_floating() or type.is_decimal()):
-        return _bins(domain, type)
-    if isinstance(domain, Boolean) and type.is_boolean():
+    rule = _typed(domain, type)
+    if rule is None:
+        kind = domain.__class__
+        raise DataError(
+            f"column {name!r} holds {type}, which cannot be read exactly as {kind.__name__} of the schema; cast it to "
+            f"{_REMEDIES.get(kind, 'text')} in a view, with TRY_CAST or CASE (one value that does not fit stops a "
+            "plain CAST)"
+        )
+    return rule
+
+
+_REMEDIES: Mapping[Any, str] = {Integers: "an integer type", Bins: "a number", Boolean: "boolean"}
+
+
+@singledispatch
+def _typed(domain: Domain, type: Any) -> Direct | Lookup | None:
+    """The rule for columns of a type other than text; None if there is none."""
+    return None
+
+
+@_typed.register
+def _(domain: Integers, type: Any) -> Direct | None:
+    return _range(domain.min, domain.max) if _is_whole(type) else None
+
+
+@_typed.register
+def _(domain: Bins, type: Any) -> Direct | None:
+    return _bins(domain, type) if type.is_integer() or type.is_decimal() or type.is_floating() else None
+
+
+@_typed.register
+def _(domain: Boolean, type: Any) -> Direct | None:
+    if type.is_boolean():
         return _flags(0, 1)
-    if isinstance(domain, Boolean) and whole:
-        return Direct(lambda column: column.between(0, 1), lambda column: column.cast("int8"))
-    if isinstance(domain, Listed) and type.is_boolean():
+    return _range(0, 1) if _is_whole(type) else None
+
+
+@_typed.register
+def _(domain: Listed, type: Any) -> Direct | Lookup | None:
+    if type.is_boolean():
         codes = {value: code for code, value in enumerate(domain.values)}
         return _flags(codes.get("false", OUTSIDE), codes.get("true", OUTSIDE))
-    if isinstance(domain, Listed) and whole:
-        return _listed_integers(domain)
-    remedy = {Integers: "an integer type", Bins: "a number", Boolean: "boolean"}.get(domain.__class__, "text")
-    raise DataError(
-        f"column {name!r} holds {type}, which cannot be read exactly as {domain.__class__.__name__} of the schema; "
-        f"cast it to {remedy} in a view, with TRY_CAST or CASE (one value that does not fit stops a plain CAST)"
-    )
+    return _listed_integers(domain) if _is_whole(type) else None
+
+
+def _range(low: int, high: int) -> Direct:
+    """The integers from ``low`` to ``high``."""
+    return Direct(lambda column: column.between(low, high), lambda column: column.cast("int64") - low)
+
+
+def _is_whole(type: Any) -> bool:
+    """Whether columns of a type hold integers only."""
+    return type.is_integer() or (type.is_decimal() and type.scale == 0)
 
 
 def empty(type: Any, column: Value) -> Value:
-    """Whether there is no value."""
+    """Whether a column has no value: NULL, or NaN."""
     return column.isnull() | column.isnan() if type.is_floating() else column.isnull()
 
 
 def _texts(domain: Domain) -> Mapping[bytes, int] | None:
-    """The texts of all declared values, where they are finite: their bytes after trimming."""
+    """The trimmed texts of all declared values, as bytes; None if a value can be written in infinitely many ways."""
     if isinstance(domain, Listed):
         return {value.encode(): code for code, value in enumerate(domain.values)}
     if isinstance(domain, Boolean):
         words = (b"false", b"f", b"no", b"0", b"true", b"t", b"yes", b"1")
-        cases = (bytes(case) for word in words for case in set(product(*zip(word.lower(), word.upper(), strict=True))))
-        texts = list(cases)
+        cases = [case for word in words for case in set(product(*zip(word.lower(), word.upper(), strict=True)))]
+        texts = list(map(bytes, cases))
         return dict(zip(texts, domain.encode(texts).tolist(), strict=True))
     return None
 
 
 def _listed_integers(domain: Listed) -> Lookup:
-    """Integers match the values that are their decimal texts."""
+    """Integers match the listed values that are their decimal texts."""
     numbers = {int(text): code for code, text in enumerate(domain.values) if _is_number(text)}
     low, high = min(numbers, default=0), max(numbers, default=0)
 
@@ -109,7 +156,7 @@ def _is_number(text: str) -> bool:
 
 
 def _flags(false: int, true: int) -> Direct:
-    """The codes of the two truth values, of which one may be outside."""
+    """The codes of false and true; either may be outside."""
     import ibis
 
     def inside(column: Value) -> Value:
@@ -121,7 +168,7 @@ def _flags(false: int, true: int) -> Direct:
 
 
 def _bins(domain: Bins, type: Any) -> Direct:
-    """Bins of a number, by comparisons that are exact."""
+    """Bins of a number, by exact comparisons with the edges: a binary search written as one expression."""
     import ibis
 
     below, at_most = _comparisons(type)
@@ -144,7 +191,7 @@ Compare = Callable[[Value, Decimal], Value]
 
 
 def _comparisons(type: Any) -> tuple[Compare, Compare]:
-    """``column < edge`` and ``column <= edge`` for columns of a type, without rounding the edge to that type."""
+    """``column < edge`` and ``column <= edge``, exact even if columns of the type cannot hold the edge."""
     import ibis
 
     if type.is_floating():
@@ -157,20 +204,20 @@ def _comparisons(type: Any) -> tuple[Compare, Compare]:
     scale = 0 if type.is_integer() else int(type.scale)
     literal_type = "int64" if type.is_integer() else type
 
-    def rounded(edge: Decimal, rounding: str) -> Value | None:
-        """The edge in the column's own type, None where it is beyond all values of that type."""
-        found = edge.quantize(Decimal(1).scaleb(-scale), rounding, EXACT)
-        if type.is_decimal() and abs(found) >= Decimal(10) ** (int(type.precision) - scale):
+    def literal(edge: Decimal, rounding: str) -> Value | None:
+        """The edge, rounded to the column's type; None if it is beyond all values of that type."""
+        number = edge.quantize(Decimal(1).scaleb(-scale), rounding, EXACT)
+        if type.is_decimal() and abs(number) >= Decimal(10) ** (int(type.precision) - scale):
             return None
-        return ibis.literal(int(found) if type.is_integer() else found, literal_type)
+        return ibis.literal(int(number) if type.is_integer() else number, literal_type)
 
     def below(column: Value, edge: Decimal) -> Value:
-        other = rounded(edge, ROUND_CEILING)
-        return ibis.literal(edge > 0) if other is None else column < other
+        bound = literal(edge, ROUND_CEILING)
+        return ibis.literal(edge > 0) if bound is None else column < bound
 
     def at_most(column: Value, edge: Decimal) -> Value:
-        other = rounded(edge, ROUND_FLOOR)
-        return ibis.literal(edge > 0) if other is None else column <= other
+        bound = literal(edge, ROUND_FLOOR)
+        return ibis.literal(edge > 0) if bound is None else column <= bound
 
     return below, at_most
 
@@ -178,18 +225,18 @@ def _comparisons(type: Any) -> tuple[Compare, Compare]:
 def _float(edge: Decimal, towards: float) -> float:
     """The least double that is not below the edge, or the greatest that is not above it."""
     number = float(edge)
-    off = Fraction(number) - Fraction(edge)
-    return nextafter(number, towards) if (off < 0 < towards) or (off > 0 > towards) else number
+    error = Fraction(number) - Fraction(edge)
+    return nextafter(number, towards) if (error < 0 < towards) or (error > 0 > towards) else number
 
 
 def _double(number: float) -> Value:
-    """A double in SQL, exactly: an integer divided by powers of two, since engines differ in how they read decimals."""
+    """A double in SQL, exactly: an integer divided by powers of two, since engines read decimals differently."""
     import ibis
 
     numerator, denominator = number.as_integer_ratio()
-    made = ibis.literal(numerator, "int64").cast("float64")
+    quotient = ibis.literal(numerator, "int64").cast("float64")
     while denominator > 1:
         step = min(denominator, 2**60)
-        made = made / ibis.literal(step, "int64").cast("float64")
+        quotient = quotient / ibis.literal(step, "int64").cast("float64")
         denominator //= step
-    return made
+    return quotient

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from hdmm.data.source import Advance, CountRequest, Counts, Source
+from hdmm.data.source import Advance, CountRequest, Counts, Source, unheard
 from hdmm.errors import FaultError, HdmmError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 CAP = 2**40
-"""Where counts stop: public, so that exact arithmetic downstream never depends on the number of records."""
+"""No count exceeds this. It is public, so that exact arithmetic never depends on the number of records."""
 
 
 def count(
@@ -23,28 +23,28 @@ def count(
     *,
     unit: Unit | None = None,
     cap: int = CAP,
-    on_progress: Advance | None = None,
+    on_progress: Advance = unheard,
 ) -> Counts:
     """Count the records in every cell of every table; a table is a tuple of attributes.
 
     The counts of a table are in row-major order of its attributes as given; the empty table has one cell for all
     records. A record with a value outside the domain of any attribute of the schema is counted in no table, so that all
-    tables count the same records. Where the unit names the column that tells people apart, each counts with as many
-    records as it allows (:mod:`hdmm.data.people`). The source has been checked (:meth:`Source.columns_check`).
+    tables count the same records. If the unit names a column that identifies people, each person counts with at most as
+    many records as the unit allows (:mod:`hdmm.data.people`). Check the source first (:meth:`Source.columns_check`).
 
-    No count exceeds ``cap``. Where records are added or removed, each cell stops there by itself. Where they are
-    replaced, that would not do: of two tables one may have stopped and the other not, and a replacement would then look
-    like an addition in one of them. So it is the number of records that stops there (docs/privacy.md, step 1).
+    No count exceeds ``cap``. If the unit adds or removes records, each cell is capped by itself. If it replaces them,
+    that would not do: with one table at the cap and another below it, a replacement would look like an addition in one
+    of them. So the number of records is capped instead (docs/privacy.md, step 1).
     """
     request = CountRequest(schema, tables, Unit() if unit is None else unit, on_progress)
     replaced = request.unit.neighbours == "replace-one"
     try:
         counts = source.count(request)
-        if replaced and any(int(table.sum()) > cap for table in counts[:1]):  # every table counts all records
+        if replaced and counts and int(counts[0].sum()) > cap:  # every table counts all records
             counts = source.count(replace(request, most=cap))
     except HdmmError:
         raise
-    except Exception as error:  # its message might tell something about the records: only its kind goes on
+    except Exception as error:  # its message may hold values of records: only its type is reported
         if _interrupted(error):
             raise KeyboardInterrupt from None
         raise FaultError(f"the records could not be counted ({type(error).__name__}); nothing was published") from None
@@ -54,7 +54,7 @@ def count(
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether an error is what an engine made of an interrupt."""
+    """Whether an engine raised an error because it was interrupted."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "InterruptException":
             return True

@@ -1,4 +1,4 @@
-"""Text files with a header and one record a line."""
+"""Text files with a header and one record per line."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from hdmm.schema import Domain, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
 _NOTHING = NO_VALUE.encode()
-_CHUNK = 8 << 20  # bytes; with smaller chunks the threads wait more for each other's Python steps
+_CHUNK_BYTES = 8 << 20
+"""Size of a chunk: with smaller ones, threads wait more for each other's Python steps."""
 
 
 @final
 @dataclass(frozen=True)
 class CsvFile(Chunked):
-    """A text file with a header and one record a line, by the rules of :mod:`hdmm.data.lines`.
+    """A text file with a header and one record per line, by the rules of :mod:`hdmm.data.lines`.
 
-    The delimiter is a tab where the path ends in ``.tsv`` or ``.tab``, and otherwise a comma, unless it is given.
+    By default the delimiter is a tab if the path ends in ``.tsv`` or ``.tab``, and otherwise a comma.
     """
 
     path: Path
     delimiter: str
     chunk_size: int
 
-    def __init__(self, path: str | Path, delimiter: str | None = None, *, chunk_size: int = _CHUNK) -> None:
+    def __init__(self, path: str | Path, delimiter: str | None = None, *, chunk_size: int = _CHUNK_BYTES) -> None:
         path = Path(path)
         if delimiter is None:
             delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
@@ -73,15 +74,14 @@ class CsvFile(Chunked):
         # Nothing of the file goes into a message: without a header, its first line is a record.
         remedy = (
             f"the first line must be a header that names the attributes, separated by {self.delimiter!r}, exactly as "
-            "the schema does; the file must be UTF-8 text, and another separator must be said (--delimiter)"
+            "the schema does; the file must be UTF-8 text, and another separator must be stated (--delimiter)"
         )
-        columns = header(line, ord(self.delimiter))
-        if columns == [b""]:
+        columns = [column.decode(errors="surrogateescape") for column in header(line, ord(self.delimiter))]
+        if columns == [""]:
             raise DataError(f"{self.path}: there is no header; {remedy}")
-        found = [column.decode(errors="surrogateescape") for column in columns]
-        check_columns(str(self.path), found, schema, id, remedy)
-        places = {name: [found.index(column) for column in schema[name].columns(name)] for name in schema}
-        person = None if id is None else found.index(id)
+        check_columns(str(self.path), columns, schema, id, remedy)
+        places = {name: [columns.index(column) for column in schema[name].columns(name)] for name in schema}
+        person = None if id is None else columns.index(id)
         return _Layout(ord(self.delimiter), len(columns), schema, places, person)
 
 
@@ -115,7 +115,7 @@ class _Layout:
     attributes: Mapping[str, Domain]
     places: Mapping[str, Sequence[int]]
     person: int | None = None
-    """The place of the column that tells people apart."""
+    """The place of the column that identifies people."""
 
     def decode(self, lines: bytes) -> Records:
         data = lines + PADDING
@@ -128,35 +128,33 @@ class _Layout:
             columns = []
             for place, domain in zip(self.places[name], attribute.columns(name).values(), strict=True):
                 texts, which = _texts(data, marks, first + place)
-                if quoted:  # otherwise there is only trimming to do, which the domain does itself
+                if quoted:  # otherwise texts need only trimming, which the domain does
                     texts = [unquote(text) for text in texts]
                 columns.append(domain.encode(texts).astype(np.min_scalar_type(-domain.size))[which])
             codes[name] = attribute.combine(columns).astype(np.min_scalar_type(-attribute.size), copy=False)
-        people = None
-        if self.person is not None:
-            people = _people(*_texts(data, marks, first + self.person))
+        people = None if self.person is None else _people(*_texts(data, marks, first + self.person))
         return Records(len(first), codes, people)
 
 
 def _texts(data: bytes, marks: Positions, places: Positions) -> Distinct:
-    """The distinct texts of the fields after these separators; those that are too long are no value at all."""
+    """The distinct texts of the fields after these separators; a text that is too long becomes one without a value."""
     texts, which = distinct(data, marks[places] + 1, marks[places + 1])
     return Distinct([text if len(text) <= LONGEST_TEXT else _NOTHING for text in texts], which)
 
 
 def _people(texts: list[bytes], which: NDArray[np.int32]) -> Any:
-    """Identifiers as an Arrow array, each distinct one once, null where there is none."""
+    """The identifier of every record as an Arrow dictionary; null if the record has none."""
     import pyarrow as pa
 
-    found = [identifier(unquote(text)) for text in texts]
-    none = np.array([one is None for one in found], bool)
-    return pa.DictionaryArray.from_arrays(pa.array(which, mask=none[which]), [one or "" for one in found])
+    people = [identifier(unquote(text)) for text in texts]
+    blank = np.array([person is None for person in people], bool)
+    return pa.DictionaryArray.from_arrays(pa.array(which, mask=blank[which]), [person or "" for person in people])
 
 
 def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Cut the rest of a file into whole lines, about ``size`` bytes at a time, each block after a line break.
 
-    Of a line that is too long to be a record nothing is kept, so that memory is bounded whatever the file holds.
+    A line that is too long to be a record is skipped, so that memory is bounded whatever the file holds.
     """
     held = b""
     skipping = False

@@ -1,4 +1,4 @@
-"""Records of a table as codes, in one query: a column for each attribute, and only the records inside every domain."""
+"""The query that encodes a table's records: a column of codes for each attribute, only records inside every domain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hdmm.data.columns import Direct, Lookup, Value, empty, reading
+from hdmm.data.columns import Lookup, Value, empty, reading
 from hdmm.data.engine import Engine, batches
 from hdmm.data.people import key_of
 from hdmm.errors import DataError
@@ -21,31 +21,32 @@ def check_types(table: Any, schema: Schema, id: str | None) -> None:
     for column, domain in schema.columns.items():
         reading(column, domain, types[column])
     if id is not None and not (types[id].is_string() or types[id].is_integer()):
-        raise DataError(f"column {id!r} holds {types[id]}; people are told apart by text or integers")
+        raise DataError(f"column {id!r} holds {types[id]}; people are identified by text or integers")
 
 
 def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: ExitStack) -> Any:
-    """The query for the codes c0, c1, … of the attributes; with ``id`` also ``key``, which tells people apart.
+    """The query for the codes c0, c1, … of the attributes; with ``id`` also ``key``, which identifies people.
 
-    The small tables that it refers to are there as long as ``lookups``.
+    It refers to small tables that exist until ``lookups`` is closed.
     """
     columns = schema.columns
-    raw = {f"r{at}": _carried(engine, table[column]) for at, column in enumerate(columns)}
+    raw = {f"r{number}": _carried(engine, table[column]) for number, column in enumerate(columns)}
     people = {} if id is None else {"key": key_of(engine, engine.bounded(table[id].cast("string")))}
-    given = records = table.select(raw | people)
-    types = {column: given.schema()[f"r{at}"] for at, column in enumerate(columns)}
+    selected = records = table.select(raw | people)
+    types = {column: selected.schema()[f"r{number}"] for number, column in enumerate(columns)}
+    rules = [reading(column, domain, types[column]) for column, domain in columns.items()]
+    for number, (rule, domain) in enumerate(zip(rules, columns.values(), strict=True)):
+        if isinstance(rule, Lookup):
+            key = rule.key(engine, selected[f"r{number}"])
+            codes = _text_codes(key, domain) if rule.table is None else dict(rule.table)
+            records = _looked_up(engine, records, number, domain, rule, codes, lookups)
     digits: dict[str, Value] = {}
     keeps: list[Value] = []
-    readings = [reading(column, domain, types[column]) for column, domain in columns.items()]
-    for at, (read, domain) in enumerate(zip(readings, columns.values(), strict=True)):
-        if isinstance(read, Lookup):
-            codes = _asked(read.key(engine, given[f"r{at}"]), domain) if read.table is None else dict(read.table)
-            records = _looked_up(engine, records, at, domain, read, codes, lookups)
-    for at, (column, domain) in enumerate(columns.items()):
-        inside, code = _read(readings[at], records, at)
-        digits[column], keep = _filled(domain, empty(types[column], records[f"r{at}"]), inside, code)
+    for number, (column, domain) in enumerate(columns.items()):
+        inside, code = rules[number].read(records, number)
+        digits[column], keep = _filled(domain, empty(types[column], records[f"r{number}"]), inside, code)
         keeps.append(keep)
-    attributes = {f"c{at}": _combined(schema[name], name, digits) for at, name in enumerate(schema.names)}
+    attributes = {f"c{number}": _combined(schema[name], name, digits) for number, name in enumerate(schema.names)}
     if id is None:
         return records.filter(keeps).select(attributes)
     return records.filter([*keeps, records.key.notnull()]).select({**attributes, "key": records.key})
@@ -59,27 +60,19 @@ def _carried(engine: Engine, column: Value) -> Value:
     type = column.type()
     if type.is_string():
         return engine.bounded(column)
-    wider = _SIGNED.get(str(type).removeprefix("!"))  # which says that nothing is missing
+    wider = _SIGNED.get(str(type).removeprefix("!"))  # the mark of a column without NULL
     return column if wider is None else column.cast(wider)
 
 
-def _read(read: Direct | Lookup, records: Any, at: int) -> tuple[Value, Value]:
-    """Whether a column holds a declared value, and its code if so."""
-    if isinstance(read, Lookup):
-        found = records[f"d{at}"]
-        return found.notnull(), found
-    return read.inside(records[f"r{at}"]), read.code(records[f"r{at}"])
-
-
-def _filled(domain: Domain, none: Value, inside: Value, code: Value) -> tuple[Value, Value]:
-    """The code with the cells for other and missing values, and whether there is one."""
+def _filled(domain: Domain, blank: Value, inside: Value, code: Value) -> tuple[Value, Value]:
+    """The code, with the cells for other and missing values, and whether there is a code at all."""
     import ibis
 
     missing = int(domain.encode([b""])[0])
     if missing == OUTSIDE:
         return code, inside
     other = ibis.literal(domain.declared if domain.other else None, "int64")
-    filled = ibis.cases((none, missing), (inside, code.cast("int64")), else_=other)
+    filled = ibis.cases((blank, missing), (inside, code.cast("int64")), else_=other)
     return filled, ibis.literal(True) if domain.other else filled.notnull()
 
 
@@ -94,27 +87,27 @@ def _combined(domain: Domain, name: str, digits: Mapping[str, Value]) -> Value:
 
 
 def _looked_up(
-    engine: Engine, records: Any, at: int, domain: Domain, read: Lookup, codes: dict[Any, int], lookups: ExitStack
+    engine: Engine, records: Any, number: int, domain: Domain, rule: Lookup, codes: dict[Any, int], lookups: ExitStack
 ) -> Any:
-    """The records with one more column: the code of a column's key, null where there is none."""
-    key, found, code = f"k{at}", f"m{at}", f"d{at}"
-    records = records.mutate({key: read.key(engine, records[f"r{at}"])})
+    """The records with one more column: the code of a column's key, null if the table does not hold the key."""
+    key, match, code = f"k{number}", f"m{number}", f"d{number}"
+    records = records.mutate({key: rule.key(engine, records[f"r{number}"])})
     missing = int(domain.encode([b""])[0])
-    if read.type == "string":
+    if rule.type == "string":
         if missing != OUTSIDE:
             codes[b""] = missing
         codes = {text.hex().upper(): code for text, code in codes.items()}
     small = str(np.min_scalar_type(-domain.size))
-    values = lookups.enter_context(engine.lookup(list(codes), list(codes.values()), {found: read.type, code: small}))
-    joined = records.join(values, [(key, found)], how="inner" if missing == OUTSIDE else "left")
-    return joined.drop(key, found)
+    values = lookups.enter_context(engine.lookup(list(codes), list(codes.values()), {match: rule.type, code: small}))
+    joined = records.join(values, [(key, match)], how="inner" if missing == OUTSIDE else "left")
+    return joined.drop(key, match)
 
 
-def _asked(key: Value, domain: Domain) -> dict[Any, int]:
-    """The codes of the distinct texts of a column, as far as they are of declared values.
+def _text_codes(key: Value, domain: Domain) -> dict[Any, int]:
+    """The codes of a column's distinct texts that are declared values.
 
-    Decimals can be written in any number of ways, and engines read them in theirs. So this is the one place where
-    values and not counts leave an engine: they are read here, by the same rules as those of a file.
+    A decimal can be written in many ways, and every engine reads them differently. So this is the one place where
+    values, not counts, leave an engine: they are read here, by the rules for text files.
     """
     codes: dict[Any, int] = {}
     for batch in batches(key.name("key").as_table().distinct()):

@@ -1,7 +1,7 @@
 """The engines that count: DuckDB in this process, and those that hold the records, all through ibis.
 
-Rules of text must be the same everywhere, and what an engine calls trimming or equality is not. So texts are trimmed of
-exactly our blanks, and compared by the hexadecimal form of their bytes, which no collation changes.
+The rules for text must be the same everywhere, but engines trim and compare texts in different ways. So texts are
+trimmed of exactly our blanks, and compared by the hexadecimal form of their bytes, which no collation changes.
 """
 
 from __future__ import annotations
@@ -23,52 +23,63 @@ from hdmm.files import scratch
 from hdmm.memory.limit import memory_limit
 from hdmm.schema.text import BLANKS, LONGEST_TEXT, NO_VALUE
 
-_MOST, _LEAST = 2 << 30, 256 << 20
-"""Bytes of memory that DuckDB in this process is usually given."""
-_BATCH = 1 << 18
-_PERFECT = 22  # bits of a key up to which DuckDB counts in an array, several times faster than in a hash table
+_MOST_MEMORY = 2 << 30
+"""Most bytes of memory that DuckDB in this process gets by default."""
+_LEAST_MEMORY = 256 << 20
+"""Fewest bytes of memory that DuckDB in this process gets by default."""
+_BATCH_ROWS = 1 << 18
+"""Rows that an engine hands over at a time."""
+_ARRAY_BITS = 22
+"""Up to this many bits of a key DuckDB counts in an array, several times faster than in a hash table."""
 _BLANKS = BLANKS.decode()
 _ENCODINGS = {"UTF8": "UTF8", "LATIN1": "UTF8", "SQL_ASCII": "SQL_ASCII"}
-"""The encodings of databases whose every text has bytes in the encoding beside them."""
+"""Encodings of databases, and the encoding in which the bytes of each of their texts can be read without failing."""
 
-Make = Callable[[Any], Any]
+Function = Callable[[Any], Any]
+"""A function of ibis expressions."""
 
 
 @final
 @dataclass(frozen=True)
 class Engine:
-    """A connection of ibis, and what its engine calls the functions that ibis has no common name for."""
+    """A connection of ibis, and its engine's functions for which ibis has no common name."""
 
     backend: Any
-    trim: Make
+    trim: Function
     """A text without our blanks around it."""
-    bytes_of: Make
+    bytes_of: Function
     """The bytes of a text, in hexadecimal with capitals."""
-    octets: Make
-    """How many bytes a text has."""
-    key: Make
+    octets: Function
+    """The number of bytes of a text."""
+    key: Function
     """The first 128 bits of the SHA-256 of a text, as a value that is ordered like their hexadecimal digits."""
     key_type: str
     """The type of a key, as ibis calls it: of a fixed size."""
 
-    decoded: Make | None = None
-    """A text read from its bytes, null where they are not UTF-8: for engines that may hold such texts."""
+    decoded: Function | None = None
+    """A text read from its bytes, null if they are not UTF-8: for engines that may hold such texts."""
 
     def bounded(self, text: Any) -> Any:
-        """The text, or one that no domain holds where it is too long to be carried on, or not one at all."""
+        """The text; if it is too long or not UTF-8, a text that no domain holds."""
         import ibis
 
-        found = text
+        valid = text
         if self.decoded is not None:
-            found = ibis.ifelse(text.notnull() & self.decoded(text).isnull(), NO_VALUE, text)
-        return ibis.ifelse(self.octets(text) > LONGEST_TEXT, NO_VALUE, found)
+            valid = ibis.ifelse(text.notnull() & self.decoded(text).isnull(), NO_VALUE, text)
+        return ibis.ifelse(self.octets(text) > LONGEST_TEXT, NO_VALUE, valid)
 
     def careful(self) -> Engine:
-        """The same for tables that may hold texts which are not UTF-8: DuckDB lets them in, and trims them for ever."""
+        """The same for tables that may hold texts which are not UTF-8: DuckDB admits them, and trims them for ever."""
         if self.backend.name != "duckdb":
             return self
         tried, decode, encode = _builtin("try", str), _builtin("decode", bytes), _builtin("encode", str, to=bytes)
         return replace(self, decoded=lambda text: tried(decode(encode(text))))
+
+    def copied(self, batches: Any) -> Any:
+        """A copy of some Arrow batches as a temporary table of DuckDB."""
+        self.backend.con.register("batches", batches)
+        self.backend.con.execute("CREATE TEMP TABLE records AS SELECT * FROM batches")
+        return self.backend.table("records")
 
     @contextmanager
     def lookup(self, keys: Sequence[Any], codes: Sequence[int], types: Mapping[str, str]) -> Iterator[Any]:
@@ -94,7 +105,7 @@ class Engine:
             self.backend.drop_table(name)
 
     def groups(self, table: Any, keys: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
-        """Every combination of some expressions that there is, as arrays by name, and how many times."""
+        """The distinct combinations of some expressions, as arrays by name, and how often each occurs."""
         import ibis
 
         counted = table.group_by(**keys) if keys else table
@@ -104,7 +115,7 @@ class Engine:
 
 def batches(table: Any) -> Iterator[Any]:
     """The rows of a table as Arrow batches."""
-    yield from table.to_pyarrow_batches(chunk_size=_BATCH)
+    yield from table.to_pyarrow_batches(chunk_size=_BATCH_ROWS)
 
 
 def _array(batch: Any, column: str) -> Any:
@@ -141,7 +152,7 @@ def _spark(backend: Any) -> Engine:
 
 
 def _postgres(backend: Any) -> Engine:
-    """Texts are compared by their bytes as they are stored, which no conversion can fail for."""
+    """Texts are compared by bytes that no conversion can fail to give."""
     encoding = _encoding(backend)
     trim, convert = _builtin("btrim", str, str), _builtin("convert_to", str, str, to=bytes)
     upper, written, sha256 = _builtin("upper", str), _builtin("encode", bytes, str), _builtin("sha256", bytes, to=bytes)
@@ -156,54 +167,51 @@ def _postgres(backend: Any) -> Engine:
 
 
 def _encoding(backend: Any) -> str:
-    """How the bytes of texts are asked for: in UTF-8, or where the database does not know its encoding, as they are.
+    """The encoding in which bytes of texts are read: UTF-8, or as stored if the database does not know its encoding.
 
-    From other encodings a single character without a counterpart in UTF-8 would stop the count.
+    From other encodings, a single character without a counterpart in UTF-8 would stop the count.
     """
-    found = backend.con.info.parameter_status("server_encoding")
-    if found not in _ENCODINGS:
+    encoding = backend.con.info.parameter_status("server_encoding")
+    if encoding not in _ENCODINGS:
         raise DataError(
-            f"the database has the encoding {found}, from which not every text can be read; copy the table to one with "
-            f"the encoding UTF8, or write it to a file (supported: {', '.join(_ENCODINGS)})"
+            f"the database has the encoding {encoding}, from which not every text can be read; copy the table to one "
+            f"with the encoding UTF8, or write it to a file (supported: {', '.join(_ENCODINGS)})"
         )
-    return _ENCODINGS[found]
+    return _ENCODINGS[encoding]
 
 
 _ENGINES: Mapping[str, Callable[[Any], Engine]] = {"duckdb": _duckdb, "postgres": _postgres, "pyspark": _spark}
 ENGINES = tuple(_ENGINES)
-"""The engines of ibis that count where the records are; records of others are copied into DuckDB first."""
+"""The engines of ibis that count records in place; records of other engines are copied into DuckDB first."""
 
 
 @cache
-def _builtin(name: str, *given: type, to: type = str) -> Callable[..., Any]:
-    """A function of the engine, of these types."""
+def _builtin(name: str, *types: type, to: type = str) -> Callable[..., Any]:
+    """A built-in function of the engine, with arguments of these types."""
     import ibis
 
-    def one(value: Any) -> Any: ...
+    def unary(value: Any) -> Any: ...
 
-    def two(value: Any, other: Any) -> Any: ...
+    def binary(value: Any, other: Any) -> Any: ...
 
-    made: Callable[..., Any] = ibis.udf.scalar.builtin(
-        one if len(given) == 1 else two, name=name, signature=(given, to)
-    )
-    return made
+    return ibis.udf.scalar.builtin(unary if len(types) == 1 else binary, name=name, signature=(types, to))
 
 
 @contextmanager
 def in_process(database: Path | None = None, memory: int | None = None) -> Iterator[Engine]:
-    """DuckDB in this process, with or without a database file, which is only read.
+    """DuckDB in this process; a database file, if given, is only read.
 
-    ``memory`` is its limit in bytes, by default a quarter of what may be used, within limits.
+    ``memory`` is its limit in bytes: by default a quarter of the memory limit, from 256 MiB to 2 GiB.
 
     A name is a table or a view of the database, never a file or a variable; a database is a file, never an address.
 
-    What does not fit into memory goes to a private temporary directory, which is removed afterwards; after kill -9, by
-    the next process.
+    What does not fit into memory goes to a private temporary directory. It is removed afterwards, or by the next
+    process if this one is killed.
     """
     import ibis
 
     if memory is None:
-        memory = min(_MOST, max(_LEAST, memory_limit() // 4))
+        memory = min(_MOST_MEMORY, max(_LEAST_MEMORY, memory_limit() // 4))
     with scratch.directory() as directory:
         settings: dict[str, Any] = {"temp_directory": str(directory), "memory_limit": f"{memory >> 20}MiB"}
         settings["autoinstall_known_extensions"] = False
@@ -214,7 +222,7 @@ def in_process(database: Path | None = None, memory: int | None = None) -> Itera
         backend.con = Stoppable(backend.con)
         try:
             backend.con.execute("SET python_enable_replacements = false")
-            backend.con.execute(f"SET perfect_ht_threshold = {_PERFECT}")
+            backend.con.execute(f"SET perfect_ht_threshold = {_ARRAY_BITS}")
             backend.con.execute("SET preserve_insertion_order = false")
             backend.con.execute("SET enable_progress_bar = false")
             yield engine_of(backend)

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from hdmm.data.lines import Positions
 
 PADDING = bytes(8)
-"""What must follow the last field, so that a word can be read from any place in it."""
+"""Follows the last field, so that a word can be read from any place in it."""
 
-_SPAN = 7  # bytes of text in a word
-_LONGEST = 5 * _SPAN  # longer fields are rare, and are looked at one by one
+_SPAN = 7
+"""Bytes of text in a word."""
+_MAX_NUMBERED = 5 * _SPAN
+"""Bytes of the longest fields that are compared by words; longer ones are rare, and are taken one by one."""
 
 # In the machine's byte order: keep the first n bytes of a word, and put n into its last byte.
 _KEEP = np.array([int.from_bytes(b"\xff" * n + bytes(8 - n), sys.byteorder) for n in range(8)], np.uint64)
@@ -30,7 +32,7 @@ _SIZE = np.array([int.from_bytes(bytes([0, 0, 0, 0, 0, 0, 0, n]), sys.byteorder)
 
 
 class Distinct(NamedTuple):
-    """Texts, in which a few may repeat, and for every field the position of its text among them."""
+    """Texts, a few of which may repeat, and for every field the position of its text among them."""
 
     texts: list[bytes]
     which: NDArray[np.int32]
@@ -41,18 +43,18 @@ def distinct(data: bytes, begin: Positions, end: Positions) -> Distinct:
     length = end - begin
     words = np.ndarray(len(data) - len(PADDING) + 1, np.uint64, data, strides=(1,))
     which, count = _number(_words(words, begin, length))
-    for offset in range(_SPAN, min(int(length.max(initial=0)), _LONGEST), _SPAN):
+    for offset in range(_SPAN, min(int(length.max(initial=0)), _MAX_NUMBERED), _SPAN):
         longer = np.flatnonzero(length > offset)
         following, followings = _number(_words(words, begin[longer] + offset, length[longer] - offset))
         pairs, added = _number(which[longer].astype(np.int64) * followings + following)
         which[longer] = count + pairs
         count += added
-    odd = np.flatnonzero(length > _LONGEST)
-    which[odd] = count + np.arange(len(odd))
-    # One field for each number; where longer fields have moved on to others, any field will do.
-    shown = np.zeros(count + len(odd), np.int64)
-    shown[which] = np.arange(len(which))
-    return Distinct([data[a:b] for a, b in zip(begin[shown].tolist(), end[shown].tolist(), strict=True)], which)
+    longest = np.flatnonzero(length > _MAX_NUMBERED)
+    which[longest] = count + np.arange(len(longest))
+    # One field for each number; if no field has a number any more, because longer fields got new ones, any will do.
+    example = np.zeros(count + len(longest), np.int64)
+    example[which] = np.arange(len(which))
+    return Distinct([data[a:b] for a, b in zip(begin[example].tolist(), end[example].tolist(), strict=True)], which)
 
 
 def _words(words: NDArray[np.uint64], begin: Positions, length: Positions) -> NDArray[np.uint64]:
@@ -62,7 +64,7 @@ def _words(words: NDArray[np.uint64], begin: Positions, length: Positions) -> ND
 
 
 def _number(keys: NDArray[np.int64] | NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
-    """Number the distinct keys from 0: the number of each key, and how many there are."""
+    """Number the distinct keys from 0: the number of each key, and the number of distinct keys."""
     import pyarrow as pa
 
     # By buffers and dlpack, because pa.array and to_numpy import pandas, which takes a second.

@@ -1,4 +1,4 @@
-"""Tables in memory, of pandas, polars or Arrow: counted by DuckDB in this process, without a copy where it can."""
+"""Tables in memory, of pandas, polars or Arrow: counted by DuckDB in this process, without a copy if possible."""
 
 from __future__ import annotations
 
@@ -20,10 +20,6 @@ class Frame(Relation):
 
     data: Any
 
-    @property
-    def place(self) -> str:
-        return "data"
-
     @contextmanager
     def opened(self) -> Iterator[View]:
         names = list(self.data.column_names if _library(self.data) == "pyarrow" else self.data.columns)
@@ -37,12 +33,12 @@ class Frame(Relation):
 
 
 def _library(data: Any) -> str:
-    """Whose table it is: columns may have any name, also that of a method."""
+    """The library of a table; its attributes are no guide, because a column may have the name of a method."""
     return type(data).__module__.split(".")[0]
 
 
 def _arrow(data: Any, columns: Sequence[str]) -> Any:
-    """Some columns as an Arrow table, whose types are those that were declared."""
+    """Some columns as an Arrow table with their declared types."""
     import pyarrow as pa
 
     if _library(data) == "pyarrow":
@@ -53,9 +49,9 @@ def _arrow(data: Any, columns: Sequence[str]) -> Any:
 
 
 def _pandas(column: Any) -> Any:
-    """A column of pandas: objects, texts and categories of any kind each by itself as a text, others by their type.
+    """A column of pandas: objects, texts and categories are read one by one as texts, other values by their type.
 
-    What one value is never changes how another is read: the categories of a column are values, too.
+    So no value changes how another is read; the categories of a column are values, too.
     """
     import pyarrow as pa
 
@@ -66,6 +62,6 @@ def _pandas(column: Any) -> Any:
     if column.dtype != object:
         try:
             return pa.Array.from_pandas(column)
-        except UnicodeEncodeError:  # half of a pair of surrogates, in a column of texts
+        except UnicodeEncodeError:  # a lone surrogate in a column of texts
             pass
     return pa.array([text_of(value) for value in column], pa.string())

@@ -1,4 +1,4 @@
-"""Which combinations of attributes to ask an engine for, so that every table can be added up from one of them."""
+"""The combinations of attributes to ask an engine for, so that every table can be added up from one of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import final
 
-_CELLS = 1 << 16  # tables are asked for together while their combinations are so few: about what one table costs
-_RECENT = 256  # how many of the last groups are looked at: with 10⁵ tables, all would be too many
+_MAX_JOINT_CELLS = 1 << 16
+"""Tables are counted together up to this many combinations: they cost about as much as one table."""
+_RECENT_GROUPS = 256
+"""Only this many of the last groups are considered for a table: with 10⁵ tables, all would be too many."""
 
 
 @final
@@ -21,15 +23,15 @@ class Group:
 
 
 def cover(tables: Sequence[tuple[str, ...]], sizes: Mapping[str, int]) -> list[Group]:
-    """Put every table into a group that holds its attributes: large tables first, each where it adds least."""
+    """Put every table into a group that holds its attributes: large tables first, each into the smallest group."""
     groups: list[Group] = []
     sets = [frozenset(table) for table in tables]
-    for at in sorted(range(len(sets)), key=lambda at: (-len(sets[at]), at)):
+    for at in sorted(range(len(sets)), key=lambda at: -len(sets[at])):
         best, least = None, None
-        for group in groups[-_RECENT:]:
+        for group in groups[-_RECENT_GROUPS:]:
             union = group.names | sets[at]
             cells = prod(sizes[name] for name in union)
-            if (union == group.names or cells <= _CELLS) and (least is None or cells < least):
+            if (union == group.names or cells <= _MAX_JOINT_CELLS) and (least is None or cells < least):
                 best, least = group, cells
                 if union == group.names:
                     break

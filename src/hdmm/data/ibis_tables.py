@@ -16,13 +16,9 @@ from hdmm.errors import DataError
 @final
 @dataclass(frozen=True)
 class Expression(Relation):
-    """A table of ibis. Of engines that are not among ours, the needed columns are copied into DuckDB first."""
+    """A table of ibis. If its engine is not one of ours, the needed columns are copied into DuckDB first."""
 
     table: Any
-
-    @property
-    def place(self) -> str:
-        return "data"
 
     @contextmanager
     def opened(self) -> Iterator[View]:
@@ -36,9 +32,7 @@ class Expression(Relation):
 
             def copied(columns: Sequence[str], records: bool) -> Any:
                 needed = self.table.select(*columns)
-                engine.backend.con.register("batches", (needed if records else needed.limit(0)).to_pyarrow_batches())
-                engine.backend.con.execute("CREATE TEMP TABLE records AS SELECT * FROM batches")
-                return engine.backend.table("records")
+                return engine.copied((needed if records else needed.limit(0)).to_pyarrow_batches())
 
             yield View(engine, self.table.columns, copied)
 
@@ -49,10 +43,6 @@ class SparkFrame(Relation):
     """A DataFrame of Spark."""
 
     frame: Any
-
-    @property
-    def place(self) -> str:
-        return "data"
 
     @contextmanager
     def opened(self) -> Iterator[View]:

@@ -1,4 +1,4 @@
-"""What a record is: one line of a file, taken by itself.
+"""The rules for text files: a record is one line, taken by itself.
 
 - A file is bytes, cut into lines at ``\\n`` only. The first line is the header; a UTF-8 byte order mark before it is
   ignored.
@@ -28,14 +28,14 @@ Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
 LONGEST_LINE = 1 << 20
-"""Bytes, without the line break. Public, so that the memory that reading needs never depends on the records."""
+"""Bytes, without the line break. It is public, so that the memory for reading never depends on the records."""
 
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def separators(block: Bytes, delimiter: int) -> Positions:
-    """Where the line breaks and the separating delimiters of a block are: between two of them lies a field."""
+    """The positions of a block's line breaks and separating delimiters: between two of them lies a field."""
     marked = block == _NEWLINE
     marked |= block == delimiter
     quoted = block == _QUOTE
@@ -47,12 +47,12 @@ def separators(block: Bytes, delimiter: int) -> Positions:
     quotes = np.cumsum(kinds == _QUOTE)
     lines = np.flatnonzero(kinds == _NEWLINE)
     before = np.repeat(quotes[lines], np.diff(lines, append=len(marks)))
-    outside = (quotes - before) & 1 == 0  # as every line break is, since a line's quotes are counted from there
+    outside = (quotes - before) & 1 == 0  # always true of line breaks: a line's quotes are counted from there
     return marks[np.flatnonzero(outside & (kinds != _QUOTE))]
 
 
 def records(block: Bytes, marks: Positions, width: int) -> Positions:
-    """Which of a block's separators begin a record of ``width`` fields, as positions in ``marks``."""
+    """The separators of a block that begin a record of ``width`` fields, as positions in ``marks``."""
     breaks = np.flatnonzero(block[marks] == _NEWLINE)
     begins = breaks[:-1]
     length = np.diff(marks[breaks]) - 1

@@ -1,4 +1,4 @@
-"""What a user may give as data, and the source that is meant."""
+"""From what a user gives as data to the source it stands for."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FORMS = (
 
 
 def open_source(data: Any, delimiter: str | None = None) -> Source:
-    """The source that a user means."""
+    """The source that a user's data stands for."""
     if isinstance(data, (str, Path)):
         return _files(_paths(data), delimiter)
     if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, Path)) for path in data):
-        return _files([path for one in data for path in _paths(one)], delimiter)
+        return _files([path for pattern in data for path in _paths(pattern)], delimiter)
     if delimiter is not None:
         raise DataError(f"delimiter={delimiter!r}: goes with the path of a text file; this source has its own")
     if isinstance(data, Source):
@@ -46,9 +46,9 @@ def open_source(data: Any, delimiter: str | None = None) -> Source:
     raise DataError(f"data: {kind.__name__} is not supported; {_FORMS}")
 
 
-def _paths(given: str | Path) -> list[Path]:
+def _paths(pattern: str | Path) -> list[Path]:
     """The files of a path or of a pattern, in the order of their names."""
-    text = str(given)
+    text = str(pattern)
     scheme, address, _ = text.partition("://")
     if address and is_server(text):
         raise DataError(
@@ -56,16 +56,16 @@ def _paths(given: str | Path) -> list[Path]:
         )
     if address:
         raise DataError(f"{scheme}://…: files elsewhere are not read; copy them here, or give an ibis table of them")
-    path = Path(given)
-    if any(mark in text for mark in "*?[") and not _there(path):
-        found = sorted(glob(text, recursive=True))
-        if not found:
+    path = Path(pattern)
+    if any(mark in text for mark in "*?[") and not _exists(path):
+        names = sorted(glob(text, recursive=True))
+        if not names:
             raise DataError(f"{text}: no file matches this pattern; check it")
-        return [Path(name) for name in found]
+        return [Path(name) for name in names]
     return [path]
 
 
-def _there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:  # too long for a file, but perhaps not for a pattern
@@ -77,7 +77,7 @@ def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
     for path in paths:
         check_file(path)
         status = path.stat()
-        if (status.st_dev, status.st_ino) in seen:  # its people would count twice, and be protected half as well
+        if (status.st_dev, status.st_ino) in seen:  # its people would count twice, with half of the protection
             raise DataError(f"{path}: is given twice; give each file once")
         seen.add((status.st_dev, status.st_ino))
     columnar = [path.suffix.lower() in _PARQUET for path in paths]

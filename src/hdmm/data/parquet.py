@@ -23,8 +23,8 @@ from hdmm.schema import Schema
 class Parquet(Source):
     """One or several Parquet files, whose columns have the same names and types.
 
-    DuckDB reads them itself. Where it gives up on a value, such as a text that is not UTF-8, they are read again by
-    Arrow, which hands over every other value as it is.
+    DuckDB reads them itself. If it gives up on a value, such as a text that is not UTF-8, they are read again by Arrow,
+    which hands over every other value as it is.
     """
 
     paths: tuple[Path, ...]
@@ -75,7 +75,7 @@ class _ByEngine(_InFiles):
 
 @contextmanager
 def _named(paths: Sequence[Path]) -> Iterator[list[str]]:
-    """Names for files in which DuckDB sees neither patterns nor columns: links of ours in a directory of our own.
+    """Names for files in which DuckDB sees neither patterns nor columns: links in a directory of our own.
 
     It would take ``d[1].parquet`` for a pattern that ``d1.parquet`` matches.
     """
@@ -89,10 +89,10 @@ def _named(paths: Sequence[Path]) -> Iterator[list[str]]:
 
 
 def _read(engine: Engine, names: Sequence[str]) -> Any:
-    """The records of files; that there are as many files as names is checked, since each must be read once."""
-    (found,) = engine.backend.con.execute("SELECT count(*) FROM glob(?)", [list(names)]).fetchone()
-    if found != len(names):
-        raise DataError(f"{len(names)} Parquet files were given, and DuckDB reads {found}; rename the directory TMPDIR")
+    """The records of files, each read exactly once."""
+    (files,) = engine.backend.con.execute("SELECT count(*) FROM glob(?)", [list(names)]).fetchone()
+    if files != len(names):
+        raise DataError(f"{len(names)} Parquet files were given, and DuckDB reads {files}; rename the directory TMPDIR")
     return engine.backend.read_parquet(list(names), hive_partitioning=False, union_by_name=False, filename=False)
 
 
@@ -112,8 +112,6 @@ class _ByArrow(_InFiles):
             def table(columns: Sequence[str], records: bool) -> Any:
                 needed = pa.schema([files[0].schema_arrow.field(name) for name in columns])
                 batches = (batch.select(columns) for file in files for batch in file.iter_batches(columns=columns))
-                engine.backend.con.register("batches", readable_batches(batches, needed))
-                engine.backend.con.execute("CREATE TEMP TABLE records AS SELECT * FROM batches")
-                return engine.backend.table("records")
+                return engine.copied(readable_batches(batches, needed))
 
             yield View(engine, files[0].schema_arrow.names, table)

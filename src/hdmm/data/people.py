@@ -1,14 +1,14 @@
-"""Which of a person's records count, where a person may have more of them than the privacy unit allows.
+"""Which of a person's records count, if the person has more of them than the privacy unit allows.
 
-Of anyone with more than k records inside the schema's domains, k are kept: those whose marks come first. The mark of a
-record is a hash of the person's key, the record's codes and the number of the copy among equal records. So the choice
-is as good as random, is the same in whatever order the records come and on every engine, and looks at that person's
+Of a person with more than k records inside the schema's domains, k are kept: those whose marks come first. The mark of
+a record is a hash of the person's key, the record's codes and the number of the copy among equal records. So the choice
+is as good as random, is the same in whatever order the records come and on every engine, and depends on that person's
 records alone.
 
 An identifier is replaced by its key as soon as it is read: the first 128 bits of the SHA-256 of its text after a salt.
-The salt is drawn anew by every process and never leaves it, so that nobody can make two identifiers with one
+The salt is drawn anew by every process and never leaves it, so that nobody can construct two identifiers with the same
 key, and what engines write to disk cannot be traced back to identifiers. Among 10⁹ people two have the same key with a
-probability of 10⁻²¹; both would then count as one person. A record without an identifier is nobody's, and is not
+probability of 10⁻²¹; both would then count as one person. A record without an identifier belongs to nobody, and is not
 counted.
 
 Records that hdmm reads itself wait in DuckDB, in memory and beyond that in a private temporary directory, which is
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hdmm.data.engine import Engine
 
 LONGEST_ID = 1000
-"""Characters of an identifier; a longer one is none."""
+"""Most characters of an identifier; a longer text is none."""
 
 DIGITS = 32
 """Hexadecimal digits of a key."""
@@ -43,17 +43,17 @@ _drawing = Lock()
 
 
 def identifier(text: bytes) -> str | None:
-    """The identifier that a text is, or None where it is none: blank, too long, or not UTF-8."""
+    """A text as an identifier; None if it is blank, too long, or not UTF-8."""
     try:
-        found = text.strip(BLANKS).decode()
+        name = text.strip(BLANKS).decode()
     except UnicodeDecodeError:
         return None
-    return found if 1 <= len(found) <= LONGEST_ID and found != NO_VALUE else None
+    return name if 1 <= len(name) <= LONGEST_ID and name != NO_VALUE else None
 
 
 def salt() -> str:
-    """What is hashed before an identifier: the same for all sources of a process, and kept nowhere else."""
-    with _drawing:  # threads may ask for it first at the same time
+    """The text that is hashed before an identifier: the same for all sources of a process, and kept nowhere else."""
+    with _drawing:  # several threads may be the first to ask for it
         return _salt()
 
 
@@ -68,7 +68,7 @@ def person_key(identifier: str) -> str:
 
 
 def key_of(engine: Engine, column: Any) -> Any:
-    """The key in an engine, from a column of texts that are not too long: null where there is no identifier."""
+    """The key in an engine, from a column of texts that are not too long: null if there is no identifier."""
     import ibis
 
     text = engine.trim(column)
@@ -77,27 +77,26 @@ def key_of(engine: Engine, column: Any) -> Any:
 
 
 def chosen(engine: Engine, coded: Any, codes: Sequence[str], rows: int) -> Any:
-    """The codes of the records that count, from a table of ``codes`` and ``key``, which tells people apart."""
+    """The codes of the records that count, from a table of ``codes`` and ``key``, which identifies people."""
     import ibis
 
-    many = coded.group_by("key").agg(records=ibis._.count()).filter(ibis._.records > rows).select(many="key")
-    few = coded.anti_join(many, coded.key == many.many).select(*codes)
-    several = coded.semi_join(many, coded.key == many.many)
-    alike = ["key", *codes]
-    # Engines that want an order get one that says nothing: within a group of equal records.
-    several = several.mutate(copy=ibis.row_number().over(group_by=alike, order_by="key").cast("int64") + 1)
-    text = several.key.cast("string").replace("-", "")  # which some engines write into keys
+    crowded = coded.group_by("key").agg(records=ibis._.count()).filter(ibis._.records > rows).select(crowded="key")
+    within = coded.anti_join(crowded, coded.key == crowded.crowded).select(*codes)
+    beyond = coded.semi_join(crowded, coded.key == crowded.crowded)
+    # Engines that demand an order get one without effect: that of equal records by their common key.
+    copy = ibis.row_number().over(group_by=["key", *codes], order_by="key").cast("int64") + 1
+    beyond = beyond.mutate(copy=copy)
+    text = beyond.key.cast("string").replace("-", "")  # some engines write hyphens into keys
     for name in (*codes, "copy"):
-        text = text + "," + several[name].cast("string")
-    marked = several.mutate(mark=engine.key(text))
+        text = text + "," + beyond[name].cast("string")
+    marked = beyond.mutate(mark=engine.key(text))
     place = ibis.row_number().over(group_by="key", order_by=["mark", *codes, "copy"])
-    kept = marked.mutate(place=place).filter(ibis._.place < rows).select(*codes)
-    return few.union(kept)
+    return within.union(marked.mutate(place=place).filter(ibis._.place < rows).select(*codes))
 
 
 @final
 class Waiting:
-    """The records so far; threads may add to them at the same time."""
+    """Records that wait until all have been read; threads may add to them at the same time."""
 
     def __init__(self, engine: Engine, names: Sequence[str], rows: int) -> None:
         self._engine = engine
@@ -109,7 +108,7 @@ class Waiting:
         engine.backend.con.execute(f"CREATE TABLE records (key UUID, {columns})")
 
     def add(self, records: Records) -> None:
-        """Take some records in."""
+        """Add some records."""
         import pyarrow as pa
 
         assert records.people is not None
@@ -122,9 +121,9 @@ class Waiting:
             connection.unregister("batch")
 
     def kept(self, most: int | None = None) -> Iterator[Records]:
-        """The records that count: each combination of codes that there is, and how many times.
+        """The records that count: the combinations of codes, and how often each occurs.
 
-        With ``most`` only this many records, the first in the order of their codes.
+        With ``most`` only this many records count, the first in the order of their codes.
         """
         kept = chosen(self._engine, self._engine.backend.table("records"), self._codes, self._rows)
         if most is not None:
@@ -134,7 +133,7 @@ class Waiting:
 
 
 def _keys(people: Any) -> Any:
-    """The keys of identifiers, each distinct one hashed once where it is known which are."""
+    """The keys of identifiers; in a dictionary, each distinct identifier is hashed once."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(people.type):

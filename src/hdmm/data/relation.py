@@ -13,7 +13,7 @@ from hdmm.data.engine import Engine
 from hdmm.data.grouping import cover
 from hdmm.data.packing import Packing
 from hdmm.data.people import chosen
-from hdmm.data.source import CountRequest, Counts, Source, check_columns
+from hdmm.data.source import CountRequest, Counts, Source, check_columns, needed_columns
 from hdmm.data.tally import Tally
 from hdmm.errors import DataError, HdmmError
 from hdmm.schema import Schema
@@ -22,9 +22,9 @@ from hdmm.schema import Schema
 @final
 @dataclass(frozen=True)
 class View:
-    """A table that is open: its engine, the names of its columns, and itself.
+    """An open table: its engine, the names of its columns, and a function that selects some of them.
 
-    Of the table some columns are asked for, with its records or with none of them.
+    The function takes the names, and whether records are wanted or none of them.
     """
 
     engine: Engine
@@ -33,7 +33,7 @@ class View:
 
 
 def view_of(engine: Engine, table: Any) -> View:
-    """A table of ibis that is open."""
+    """The view of a table of ibis."""
     return View(
         engine,
         table.columns,
@@ -45,9 +45,9 @@ class Relation(Source):
     """A table of an engine that ibis knows."""
 
     @property
-    @abstractmethod
     def place(self) -> str:
-        """What the table is called in messages."""
+        """The name of the table in messages: by default, that of the argument."""
+        return "data"
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[View]:
@@ -57,7 +57,7 @@ class Relation(Source):
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         with self._tried(), self.opened() as view:
             check_columns(self.place, view.columns, schema, id)
-            _check_case(self.place, [*schema.columns, *([] if id is None else [id])])
+            _check_case(self.place, needed_columns(schema, id))
             table = _needed(view, schema, id, records=False)
             try:
                 check_types(table, schema, id)
@@ -72,20 +72,20 @@ class Relation(Source):
 
     @contextmanager
     def _tried(self) -> Iterator[None]:
-        """Errors of an engine may hold records or passwords: only their kind is told."""
+        """Report the type of an engine's errors only: their messages may hold records or passwords."""
         try:
             yield
         except HdmmError:
             raise
         except Exception as error:
             raise DataError(
-                f"{self.place}: cannot be read ({type(error).__name__}); check that it is there and what its name "
-                "says, and that you may read it and make temporary tables"
+                f"{self.place}: cannot be read ({type(error).__name__}); check that it exists and is what its name "
+                "says, and that you may read it and create temporary tables"
             ) from None
 
 
 def _check_case(place: str, columns: Sequence[str]) -> None:
-    """Refuse names that engines which do not look at case take for one."""
+    """Refuse names that an engine which ignores case would confuse."""
     seen: dict[str, str] = {}
     for column in columns:
         other = seen.setdefault(column.casefold(), column)
@@ -94,11 +94,11 @@ def _check_case(place: str, columns: Sequence[str]) -> None:
 
 
 def _needed(view: View, schema: Schema, id: str | None, *, records: bool) -> Any:
-    return view.table([*schema.columns, *([] if id is None else [id])], records)
+    return view.table(needed_columns(schema, id), records)
 
 
 def _rehearse(engine: Engine, table: Any, schema: Schema, id: str | None) -> None:
-    """All that counting does, on no records: what an engine cannot do must show before anything is charged."""
+    """Count no records at all: what an engine cannot do must show before anything is charged."""
     packing = Packing(schema)
     with _kept(engine, table, schema, id, 1, packing) as records:
         list(packing.counted(engine, records, schema.names))
@@ -106,9 +106,9 @@ def _rehearse(engine: Engine, table: Any, schema: Schema, id: str | None) -> Non
 
 @contextmanager
 def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int, packing: Packing) -> Iterator[Any]:
-    """The records that count, packed: encoded once, then chosen among people's once.
+    """The records that count, packed: encoded once, then, if people are identified, chosen once.
 
-    They are put down in temporary tables, so that the source is read once, and every count sees the same records.
+    They are stored in temporary tables, so that the source is read once, and every count sees the same records.
     """
     codes = {name: f"c{at}" for at, name in enumerate(schema.names)}
     with ExitStack() as stack:
@@ -119,7 +119,7 @@ def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int,
 
 
 def _count(engine: Engine, table: Any, request: CountRequest) -> Counts:
-    """Put the records down once, then count groups of attributes from which tables add up."""
+    """Store the records once, then count groups of attributes from which tables add up."""
     schema, unit = request.schema, request.unit
     packing = Packing(schema)
     groups = cover(request.tables, dict(zip(schema.names, schema.sizes, strict=True)))
@@ -131,6 +131,5 @@ def _count(engine: Engine, table: Any, request: CountRequest) -> Counts:
             for counted in packing.counted(engine, records, group.names):
                 for at in group.tables:
                     tallies[at].add(counted)
-            if request.on_progress is not None:
-                request.on_progress(done / len(groups))
+            request.on_progress(done / len(groups))
     return [tally.counts for tally in tallies]

@@ -1,9 +1,9 @@
-"""What a source of records is: it checks its columns before anything is charged, then counts."""
+"""The interface of a source of records: it checks its columns before anything is charged, then counts."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
@@ -19,17 +19,21 @@ Counts = list[NDArray[np.int64]]
 Advance = Callable[[float], None]
 
 
+def unheard(done: float) -> None:
+    """Report progress to nobody."""
+
+
 @final
 @dataclass(frozen=True)
 class CountRequest:
-    """What is to be counted: the records in every cell of every table; a table is a tuple of attributes."""
+    """A request to count the records in every cell of every table; a table is a tuple of attributes."""
 
     schema: Schema
     tables: Sequence[tuple[str, ...]]
     unit: Unit = field(default_factory=Unit)
-    on_progress: Advance | None = None
+    on_progress: Advance = unheard
     most: int | None = None
-    """Count only this many records, the first in some order that does not depend on which others there are."""
+    """Count only this many records: the first, in an order in which no record changes the place of two others."""
 
 
 class Source(ABC):
@@ -39,22 +43,21 @@ class Source(ABC):
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         """Refuse a source that does not have each of the schema's columns exactly once.
 
-        ``id`` is one more column, which tells people apart. A column whose type cannot be read is refused as well.
+        ``id`` is one more column, which identifies people. A column whose type cannot be read is refused as well.
         """
 
     @abstractmethod
     def count(self, request: CountRequest) -> Counts:
-        """The records in every cell of every table, as :func:`hdmm.data.count` describes; not yet capped."""
+        """Count the records in every cell of every table, as :func:`hdmm.data.count` describes, without the cap."""
 
 
 def check_file(path: Path) -> None:
     """Refuse a path that is not the path of a file."""
     try:
-        there = path.exists()
+        if not path.exists():
+            raise DataError(f"{path}: there is no such file; check the path")
     except OSError as error:
         raise DataError(f"{path}: cannot be a file: {error.strerror}; check the path") from None
-    if not there:
-        raise DataError(f"{path}: there is no such file; check the path")
     if path.is_dir():
         raise DataError(f"{path}: this is a directory; give the path of a file, or a pattern such as 'people-*.csv'")
     if not path.is_file():
@@ -63,23 +66,27 @@ def check_file(path: Path) -> None:
 
 def check_columns(
     place: str,
-    found: Iterable[object],
+    columns: Sequence[object],
     schema: Schema,
     id: str | None,
     remedy: str = "name the columns exactly as the schema does",
 ) -> None:
-    """Refuse columns that lack a needed one, or hold it twice; names that are not needed go into no message."""
+    """Refuse columns that lack a needed one, or hold it twice. Messages name needed columns only, never others."""
     owners = {column: name for name, domain in schema.items() for column in domain.columns(name)}
     if id is not None:
         owners[id] = id
-    there = list(found)
-    counts = {column: sum(other == column for other in there) for column in owners}
+    counts = {column: sum(other == column for other in columns) for column in owners}
     missing = ", ".join(_shown(column, owners[column]) for column in owners if not counts[column])
     if missing:
         raise DataError(f"{place}: there is no column for {missing}; {remedy}")
     repeated = ", ".join(_shown(column, owners[column]) for column in owners if counts[column] > 1)
     if repeated:
         raise DataError(f"{place}: there is more than one column for {repeated}; keep one of each name")
+
+
+def needed_columns(schema: Schema, id: str | None) -> list[str]:
+    """The columns that are read: those of the schema, then the one that identifies people."""
+    return [*schema.columns, *([] if id is None else [id])]
 
 
 def _shown(column: str, attribute: str) -> str:

@@ -1,6 +1,6 @@
-"""Tables of SQLite, whose columns have no types: each value is read by its own, as a text.
+"""Tables of SQLite, whose columns have no types: each value is read as a text, by its own type.
 
-A BLOB is the text that its bytes are; of numbers see :mod:`hdmm.data.untyped`.
+A BLOB is read as the text of its bytes, numbers as in :mod:`hdmm.data.untyped`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import numpy as np
 
 from hdmm.data.chunked import Chunk, Chunked
 from hdmm.data.people import identifier
-from hdmm.data.source import check_columns
+from hdmm.data.source import check_columns, needed_columns
 from hdmm.data.tally import Records
 from hdmm.data.untyped import text_of
 from hdmm.errors import DataError
 from hdmm.schema import Bins, Domain, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
-_BATCH = 1 << 16
-_REAL = ("REAL", "FLOA", "DOUB")  # as SQLite itself recognises declared types
+_BATCH_ROWS = 1 << 16
+_REAL = ("REAL", "FLOA", "DOUB")
+"""Parts of declared types by which SQLite recognises real numbers."""
 
 Value = bytes | int | float | None
 
@@ -41,14 +42,14 @@ class SqliteTable(Chunked):
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         try:
             with self._connected() as connection:
-                found = connection.execute("SELECT name, type FROM pragma_table_info(?)", [self.name]).fetchall()
+                columns = connection.execute("SELECT name, type FROM pragma_table_info(?)", [self.name]).fetchall()
         except sqlite3.Error as error:
             raise DataError(f"{self.path}: cannot be read ({type(error).__name__}); check the file") from None
-        types = {column.decode(): declared.decode(errors="replace").upper() for column, declared in found}
+        types = {column.decode(): declared.decode(errors="replace").upper() for column, declared in columns}
         if not types:
             raise DataError(f"{self.path}: there is no table {self.name!r}; check its name")
-        check_columns(f"{self.path}: {self.name!r}", types, schema, id)
-        for column in [*schema.columns, *([] if id is None else [id])]:
+        check_columns(f"{self.path}: {self.name!r}", list(types), schema, id)
+        for column in needed_columns(schema, id):
             if any(part in types[column] for part in _REAL) and not isinstance(schema.columns.get(column), Bins):
                 raise DataError(
                     f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins only; "
@@ -56,20 +57,20 @@ class SqliteTable(Chunked):
                 )
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
-        wanted = ", ".join(map(_bounded, [*schema.columns, *([] if id is None else [id])]))
+        wanted = ", ".join(map(_bounded, needed_columns(schema, id)))
         with self._connected() as connection:
             (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
             cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")
             done = 0
-            while rows := cursor.fetchmany(_BATCH):
+            while rows := cursor.fetchmany(_BATCH_ROWS):
                 done += len(rows)
                 yield Chunk(partial(_decode, rows, schema, id is not None), min(done / total, 1.0))
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        # As an absolute address, in which no part of the name means anything else.
+        # As an absolute URI, in which no character of the name has a meaning of its own.
         with closing(sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            connection.text_factory = bytes  # what is not UTF-8 is outside every domain, and no error
+            connection.text_factory = bytes  # a text that is not UTF-8 is outside every domain, not an error
             yield connection
 
 
@@ -78,7 +79,7 @@ def _quoted(name: str) -> str:
 
 
 def _bounded(name: str) -> str:
-    """A column without texts that are too long to be carried on."""
+    """A column without texts that are too long."""
     column = _quoted(name)
     size = f"CASE WHEN typeof({column}) IN ('text', 'blob') THEN length(CAST({column} AS BLOB)) ELSE 0 END"
     return f"CASE WHEN {size} > {LONGEST_TEXT} THEN char({ord(NO_VALUE)}) ELSE {column} END"
@@ -106,5 +107,5 @@ def _people(values: Sequence[Value]) -> Any:
 
 
 def _text(value: Value) -> bytes:
-    """The text of a value; empty where there is none."""
+    """The text of a value; empty if there is none."""
     return value if isinstance(value, bytes) else (text_of(value) or "").encode()

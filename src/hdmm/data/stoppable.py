@@ -1,7 +1,7 @@
 """A connection of DuckDB whose statements end at an interrupt.
 
-DuckDB answers an interrupt with an error while its threads go on with the query. The next statement, if only one that
-cleans up, would wait for them, for hours if need be.
+At an interrupt DuckDB raises an error, but its threads go on with the query. The next statement, even one that only
+cleans up, would wait for them, possibly for hours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, final
 
 @final
 class Stoppable:
-    """A connection that is asked to give up whatever was cut short."""
+    """A connection whose running query is cancelled when a statement fails or is interrupted."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -22,7 +22,7 @@ class Stoppable:
             self._connection.execute(*arguments, **options)
         except BaseException as error:
             self._connection.interrupt()
-            if isinstance(error.__cause__, KeyboardInterrupt):  # DuckDB makes a RuntimeError of it
+            if isinstance(error.__cause__, KeyboardInterrupt):  # DuckDB wraps it in a RuntimeError
                 raise error.__cause__ from None
             raise
         return self

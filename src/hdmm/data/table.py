@@ -18,14 +18,14 @@ from hdmm.memory.limit import memory_limit
 from hdmm.schema import Schema
 
 _POSTGRES = ("postgresql://", "postgres://")
-_MOST_ROWS = 1 << 16
-"""Rows of a table of DuckDB that are copied in one step."""
+_MAX_STEP_ROWS = 1 << 16
+"""Most rows of a DuckDB table that are copied in one step."""
 
 
 @final
 @dataclass(frozen=True)
 class DatabaseTable(Source):
-    """The table of this name in a database, or the view; in another schema than the usual one it is "schema.name".
+    """A table or view of a database, by its name; write "schema.name" if it is not in the default schema.
 
     The database is the address of a Postgres server, ``postgresql://user@host/database``, or the path of a file of
     DuckDB or SQLite. It is only read; Postgres counts in temporary tables.
@@ -66,12 +66,12 @@ def _opened(database: str, name: str) -> Source:
 
 
 def is_server(address: str) -> bool:
-    """Whether an address is that of a database that we know."""
+    """Whether a text is the address of a database server that hdmm can read."""
     return address.startswith(_POSTGRES)
 
 
 def database_kind(path: Path) -> str | None:
-    """Whether a file is a database of DuckDB or SQLite, by its first bytes."""
+    """The kind of a database file, "duckdb" or "sqlite", by its first bytes; None if it is neither."""
     try:
         with path.open("rb") as file:
             start = file.read(16)
@@ -83,7 +83,7 @@ def database_kind(path: Path) -> str | None:
 @final
 @dataclass(frozen=True)
 class _DuckDB(Source):
-    """A table of DuckDB. Where long texts in a part of it fill the memory, it is read again, a few rows at a time."""
+    """A table of DuckDB. If long texts in a part of it fill the memory, it is read again, a few rows at a time."""
 
     path: Path
     name: str
@@ -120,13 +120,13 @@ class _ByQuery(_InDuckDB):
     @contextmanager
     def opened(self) -> Iterator[View]:
         with in_process(self.path) as engine:
-            yield _view(engine.careful(), self.name)
+            yield view_of(engine.careful(), _table(engine, self.name))
 
 
 @final
 @dataclass(frozen=True)
 class _ByRows(_InDuckDB):
-    """A copy of the table without its long texts, made in steps that fit into memory. A view cannot be copied so."""
+    """A copy of the table without its long texts, made in steps that fit into memory. Views cannot be copied so."""
 
     @contextmanager
     def opened(self) -> Iterator[View]:
@@ -135,9 +135,9 @@ class _ByRows(_InDuckDB):
             source = _table(engine, self.name)
 
             def table(columns: Sequence[str], records: bool) -> Any:
-                kept = {name: source[name] for name in columns}
-                texts = {name: engine.bounded(text) for name, text in kept.items() if text.type().is_string()}
-                return _copied(engine, source, kept | texts)
+                selected = {name: source[name] for name in columns}
+                texts = {name: engine.bounded(text) for name, text in selected.items() if text.type().is_string()}
+                return _copied(engine, source, selected | texts)
 
             yield View(engine, source.columns, table)
 
@@ -149,7 +149,7 @@ def _copied(engine: Engine, source: Any, columns: Mapping[str, Any]) -> Any:
     name = f"hdmm_{uuid4().hex}"
     copy = engine.backend.create_table(name, source.select(columns).limit(0), temp=True)
     row, end = 0, source.rowid().max().to_pyarrow().as_py() + 1
-    step = _MOST_ROWS
+    step = _MAX_STEP_ROWS
     while row < end:
         rows = source.filter(source.rowid() >= row, source.rowid() < row + step)
         try:
@@ -160,7 +160,7 @@ def _copied(engine: Engine, source: Any, columns: Mapping[str, Any]) -> Any:
             step //= 2
         else:
             row += step
-            step = min(2 * step, _MOST_ROWS)
+            step = min(2 * step, _MAX_STEP_ROWS)
     return copy
 
 
@@ -183,23 +183,20 @@ class _Postgres(Relation):
         except ImportError:
             raise DataError("Postgres needs more packages: pip install 'hdmm[postgres]'") from None
         try:
-            yield _view(engine_of(backend), self.name)
+            engine = engine_of(backend)
+            yield view_of(engine, _table(engine, self.name))
         finally:
             backend.disconnect()
 
 
-def _view(engine: Engine, name: str) -> View:
-    return view_of(engine, _table(engine, name))
-
-
 def _table(engine: Engine, name: str) -> Any:
-    """The table of this name, if it can be no other one."""
+    """The table of this name; refuse a name that fits two tables."""
     backend = engine.backend
     schema, _, rest = name.rpartition(".")
-    here = name in backend.list_tables()
-    there = bool(schema) and schema in backend.list_databases() and rest in backend.list_tables(database=schema)
-    if here and there:
+    plain = name in backend.list_tables()
+    qualified = bool(schema) and schema in backend.list_databases() and rest in backend.list_tables(database=schema)
+    if plain and qualified:
         raise DataError(f"{name!r} is a table here, and {rest!r} one in the schema {schema!r}; rename one of them")
-    if not here and not there:
-        raise DataError(f"there is no table {name!r}; check its name, and write schema.name for one elsewhere")
-    return backend.table(name) if here else backend.table(rest, database=schema)
+    if not plain and not qualified:
+        raise DataError(f"there is no table {name!r}; check its name, and write schema.name if it is in another schema")
+    return backend.table(name) if plain else backend.table(rest, database=schema)

@@ -1,4 +1,4 @@
-"""Counts as they add up: records as codes, and the table whose cells they fall into."""
+"""Records as codes, and the table of counts to which they are added."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hdmm.schema import Schema
 @final
 @dataclass(frozen=True)
 class Records:
-    """Some records: how many, and their codes for every attribute that was asked for, -1 where outside.
+    """Some records: their number, and their codes for every attribute that was asked for, -1 if outside.
 
-    ``people`` are the identifiers of their people as an Arrow array of texts, null where there is none; ``times`` is
-    how often each record counts, once where nothing is said.
+    ``people`` holds the identifier of each record's person as an Arrow array of texts, null if there is none; ``times``
+    is how often each record counts, by default once.
     """
 
     count: int
@@ -29,25 +29,25 @@ class Records:
     times: NDArray[np.int64] | None = None
 
     def inside(self) -> Records:
-        """The records whose values are all inside their domains, and which are somebody's."""
+        """The records with every value inside its domain and, if people are identified, an identifier."""
         masks = [codes >= 0 for codes in self.codes.values() if codes.min(initial=0) < 0]
         if self.people is not None and self.people.null_count:
             masks.append(self.people.is_valid().to_numpy(zero_copy_only=False))
         return self._taken(np.flatnonzero(np.all(masks, axis=0))) if masks else self
 
     def first(self, most: int) -> Records:
-        """The first of them, at most this many."""
+        """The first records, at most this many."""
         return self if self.count <= most else self._taken(np.arange(most))
 
-    def _taken(self, kept: NDArray[np.intp]) -> Records:
-        people = None if self.people is None else self.people.take(kept)
-        times = None if self.times is None else self.times[kept]
-        return Records(len(kept), {name: codes[kept] for name, codes in self.codes.items()}, people, times)
+    def _taken(self, places: NDArray[np.intp]) -> Records:
+        people = None if self.people is None else self.people.take(places)
+        times = None if self.times is None else self.times[places]
+        return Records(len(places), {name: codes[places] for name, codes in self.codes.items()}, people, times)
 
 
 @final
 class Tally:
-    """The counts of one table so far; threads may add to it at the same time."""
+    """The counts of one table so far; threads may add to them at the same time."""
 
     def __init__(self, names: tuple[str, ...], schema: Schema) -> None:
         self._names = names

@@ -1,7 +1,7 @@
-"""Values of columns that have no type, each read by its own, as a text: so that no value changes how another is read.
+"""Values of columns that have no type: each is read as a text, by its own type, so that no value affects another.
 
-An integer is its decimal text. A real number is that of a decimal with a point, exactly: it goes into bins, and is no
-integer. Truth is "true" or "false".
+An integer becomes its decimal text. A real number becomes its exact decimal text with a point: bins hold it, integers
+do not. Booleans become "true" and "false".
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
-_LONGEST = 4096
-"""Digits beyond which a number is none; fields of a file are not longer either."""
+_MAX_DIGITS = 4096
+"""A number of more digits has no value, like a number in a longer field of a file."""
 
 
 def text_of(value: object) -> str | None:
-    """The text of one value, None where there is none."""
+    """The text of one value; None if it is missing."""
     if isinstance(value, str):
         return value if len(value) <= LONGEST_TEXT and _writable(value) else NO_VALUE
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
@@ -28,14 +28,14 @@ def text_of(value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, Integral):
         number = int(value)
-        return str(number) if number.bit_length() < _LONGEST else NO_VALUE
+        return str(number) if number.bit_length() < _MAX_DIGITS else NO_VALUE
     if isinstance(value, (float, np.floating)):
         return _real(float(value))
     return _decimal(value) if isinstance(value, Decimal) else NO_VALUE
 
 
 def _writable(text: str) -> bool:
-    """Whether a text has a form in UTF-8: not if half of a pair of surrogates stands alone in it."""
+    """Whether a text can be written in UTF-8: not if it holds a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -53,5 +53,5 @@ def _real(value: float) -> str | None:
 def _decimal(value: Decimal) -> str | None:
     if not value.is_finite():
         return None if value.is_nan() else NO_VALUE
-    fits = abs(value.adjusted()) < _LONGEST and len(value.as_tuple().digits) < _LONGEST
+    fits = abs(value.adjusted()) < _MAX_DIGITS and len(value.as_tuple().digits) < _MAX_DIGITS
     return f"{value:f}" if fits else NO_VALUE

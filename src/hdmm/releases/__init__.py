@@ -1,4 +1,4 @@
-"""Releases: measured once, published, and read again; tables, statistics and synthetic records made from them."""
+"""Releases: measured once, published and read again, with tables, statistics and synthetic records from them."""
 
 from hdmm.releases.release import Release
 

@@ -1,4 +1,4 @@
-"""New questions after a release: answered from its measurements, with margins, at no further cost of privacy."""
+"""New questions after a release: answered from its measurements, with margins, at no further cost in privacy."""
 
 from __future__ import annotations
 
@@ -20,27 +20,26 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, options: Tabl
     check_workload(workload.encoded)
     linear = estimates.estimator(options.estimator).linear
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
-    for product, asked in pairs:
-        if linear is not None and not linear.supports(asked):
-            raise WorkloadError(f"product {product.name!r}: {_why(plan, asked)}")
-    return {product.name: estimates.rows(product, asked, options) for product, asked in pairs}
+    for product, encoded in pairs:
+        if linear is not None and not linear.supports(encoded):
+            raise WorkloadError(f"product {product.name!r}: {_reason(plan, encoded)}")
+    return {product.name: estimates.rows(product, encoded, options) for product, encoded in pairs}
 
 
-def _why(plan: Plan, asked: EncodedProduct) -> str:
+def _reason(plan: Plan, product: EncodedProduct) -> str:
     """Why the measurements do not determine a product."""
     mechanism = plan.mechanism
-    if mechanism.estimator.supports(asked):
+    if mechanism.estimator.supports(product):
         return 'no single block of the release determines it; use estimator="global", which combines all of them'
     names = plan.workload.schema.names
-    axes = set(asked.axes)
     blocks = mechanism.strategy.blocks
-    if not any(axes <= set(block.axes) for block in blocks):
-        measured = {names[axis] for block in blocks for axis in block.axes}
-        never = [names[axis] for axis in asked.axes if names[axis] not in measured]
-        if never:
-            return f"the release measured nothing about {', '.join(map(repr, never))}; a new plan must ask for it"
-        together = " × ".join(names[axis] for axis in asked.axes)
+    if not any(set(product.axes) <= set(block.axes) for block in blocks):
+        measured = {axis for block in blocks for axis in block.axes}
+        unmeasured = [repr(names[axis]) for axis in product.axes if axis not in measured]
+        if unmeasured:
+            return f"the release measured nothing about {', '.join(unmeasured)}; a new plan must ask for it"
+        together = " × ".join(names[axis] for axis in product.axes)
         return f"the release measured no table of {together} together; a new plan must ask for it"
     if mechanism.estimator.bounded:
-        return "no single block of the release determines it, and there are too many to try together; ask a new plan"
+        return "no single block of the release determines it, and there are too many to combine; plan for it anew"
     return "the release measured these attributes, but not finely enough for this question; a new plan must ask for it"

@@ -1,4 +1,4 @@
-"""From measurements to the rows of any product, by the estimator that is asked for; each is made once."""
+"""From measurements to the rows of any product, by any estimator; each estimator runs once."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hdmm.privacy.calibrate import Calibration
 from hdmm.progress import OnProgress, stage
 from hdmm.releases.options import USUAL, TableOptions
 from hdmm.releases.rounding import round_answers
-from hdmm.releases.rows import ROWS, Rows, labels
+from hdmm.releases.rows import Rows, labels, pieces
 from hdmm.workload import EncodedProduct, Product
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What was measured, and all that was made of it so far."""
+    """The measurements of a release, and the estimates computed from them so far."""
 
     plan: Plan
     budget: Budget
@@ -54,7 +54,7 @@ class Estimates:
 
     @property
     def usual(self) -> TableOptions:
-        """What is published: least squares over everything; should that not settle, over one block for each table."""
+        """The options of published tables: least squares over everything; if that does not converge, block by block."""
         try:
             self.state(LeastSquares())
         except FaultError:
@@ -69,7 +69,7 @@ class Estimates:
         return self._estimators[choice]
 
     def state(self, choice: Choice) -> Any:
-        """What an estimator makes of the measurements."""
+        """The state that an estimator reconstructs from the measurements."""
         estimator = self.estimator(choice)
         if estimator not in self._states:
             self._states[estimator] = estimator.reconstruct(self.measurements, self.noise.variances)
@@ -77,7 +77,7 @@ class Estimates:
 
     @cached_property
     def exact(self) -> LinearEstimator[Any]:
-        """Least squares with exact errors, if need be by one solve for each answer; its state is the usual one."""
+        """Least squares with exact errors, if need be by one solve per answer; its state is that of least squares."""
         return self.plan.mechanism.estimator.exact()
 
     @cached_property
@@ -111,17 +111,15 @@ class Estimates:
 
     @cached_property
     def _planned(self) -> frozenset[int]:
-        """The plan's own products, whose errors it knows already."""
+        """The identities of the plan's own products, whose errors it knows already."""
         return frozenset(map(id, self.plan.workload.encoded.products))
 
     @cached_property
     def _rounding(self) -> float:
-        """What floating point may have done to an answer at most, if it is not a sum of integers."""
+        """Upper bound on the rounding error of an answer that is not a sum of integers."""
         pairs = zip(self.plan.mechanism.blocks, self.measurements, strict=True)
         return ROUNDING * max(1.0, *(float(block.weight) * _absolute_sum(array) for block, array in pairs))
 
 
 def _absolute_sum(array: Array) -> float:
-    """The sum of all absolute values, some at a time."""
-    parts = (array[start : start + ROWS] for start in range(0, len(array), ROWS))
-    return sum(float(np.abs(part.astype(float)).sum()) for part in parts)
+    return sum(float(np.abs(part.astype(float)).sum()) for part in pieces(array))

@@ -1,7 +1,7 @@
 """Releases as directories: release.json with checksums, the plan, the measurements, and a file per table.
 
 A release is written beside its final place, made durable, and then renamed: it is there whole or not at all. Tables are
-neither made, written nor checked in one piece: only the answers to one product must fit in memory.
+computed, written and checked some rows at a time: only the answers to one product must fit in memory.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from hdmm.releases.write import Format, check_format, write_table
 _KIND = "release"
 _MANIFEST = "release.json"
 _PLAN = "plan.hdmm"
-_SLACK = 1 << 12
-"""Extra bytes that a file of measurements may have and still be read, so that the error can name the misfit."""
-_AT_ONCE = 8
+_MAX_EXTRA_BYTES = 1 << 12
+"""A file of measurements that is longer by this much is still read, so that the error can name the mismatch."""
+_SYNC_THREADS = 8
 """Files that are made durable at a time: a disk is much quicker with several than with one after the other."""
 
 
@@ -65,22 +65,22 @@ def save_tables(
     format: Format,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Write every table as it is asked for to a new directory, whole or not at all."""
+    """Write every table, with these options, to a new directory, whole or not at all."""
     check_format(format)
     _whole(directory, lambda folder: _tables(folder, estimates, options, format, on_progress))
 
 
 def _whole(directory: Path, fill: Callable[[Path], object]) -> None:
-    """A new directory, filled beside its place, made durable and then renamed."""
+    """Fill a new directory beside its place, make it durable, and then rename it."""
     check_new(directory)
     directory = directory.absolute()
     try:
-        sync_directory(directory.parent)  # what cannot be made durable is refused before it is there
+        sync_directory(directory.parent)  # refuse early what cannot be made durable
         with scratch.directory(beside=directory.parent) as private:
             new = private / "new"
             new.mkdir()
             fill(new)
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
+            with ThreadPoolExecutor(_SYNC_THREADS) as pool:
                 list(pool.map(sync_file, [path for path in new.rglob("*") if path.is_file()]))
             for folder in (*(path for path in new.iterdir() if path.is_dir()), new):
                 sync_directory(folder)
@@ -100,8 +100,8 @@ def _fill(directory: Path, estimates: Estimates, format: Format, on_progress: On
         put(directory, f"measurements/{index:03d}.npy", partial(write_array, array=array))
         for index, array in enumerate(estimates.measurements)
     ]
-    stored = _tables(directory / "tables", estimates, estimates.usual, format, on_progress)
-    tables = {name: one.model_copy(update={"path": f"tables/{one.path}"}) for name, one in stored.items()}
+    written = _tables(directory / "tables", estimates, estimates.usual, format, on_progress)
+    tables = {name: stored.model_copy(update={"path": f"tables/{stored.path}"}) for name, stored in written.items()}
     noise = estimates.noise
     content = _File(
         budget=budget_data(estimates.budget),
@@ -136,7 +136,7 @@ def _tables(
 
 
 def manifest_digest(directory: Path) -> str:
-    """What identifies a release that is written: the checksum of its manifest, which holds those of all its files."""
+    """Identifies a written release: the checksum of its manifest, which holds those of all its files."""
     try:
         return hashlib.sha256(read_regular(directory / _MANIFEST, LARGEST)).hexdigest()
     except OversizedError as error:
@@ -146,7 +146,7 @@ def manifest_digest(directory: Path) -> str:
 
 
 def load(directory: Path) -> tuple[Plan, Budget, tuple[NDArray[Any], ...]]:
-    """Read the plan, the budget and the measurements of a release, checking every file that it is made of."""
+    """Read the plan, the budget and the measurements of a release, and check each of its files."""
     path = directory / _MANIFEST
     if not path.exists():
         raise ArtefactError(f"{directory}: is not a release: it has no {_MANIFEST}")
@@ -171,7 +171,7 @@ def load(directory: Path) -> tuple[Plan, Budget, tuple[NDArray[Any], ...]]:
     measurements = []
     for stored, block in zip(file.measurements, blocks, strict=True):
         decode_block = decode_numbers if block.wide else decode_array
-        most = HEADER + 8 * block.queries + _SLACK
+        most = HEADER + 8 * block.queries + _MAX_EXTRA_BYTES
         array = decode_block(get(directory, stored, most), f"{directory}: {stored.path}")
         if array.shape != (block.queries,) or not np.isfinite(array).all():
             raise ArtefactError(f"{directory}: its measurements do not fit its plan")
@@ -182,5 +182,5 @@ def load(directory: Path) -> tuple[Plan, Budget, tuple[NDArray[Any], ...]]:
 
 
 def _slug(name: str) -> str:
-    """A product's name as part of a file name that every system takes."""
+    """A product's name as part of a file name that every system accepts."""
     return re.sub(r"[^a-z0-9]+", "-", name.replace("×", "x").lower()).strip("-")[:60] or "table"

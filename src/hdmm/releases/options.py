@@ -17,7 +17,7 @@ Word = Literal["global", "local", "nonnegative", "pgm"]
 @final
 @dataclass(frozen=True)
 class TableOptions:
-    """By which estimator, with which intervals, as they are or as whole numbers."""
+    """The estimator, the intervals, and whether answers are rounded to whole numbers."""
 
     level: float = 0.95
     simultaneous: bool = False
@@ -27,7 +27,7 @@ class TableOptions:
 
     @staticmethod
     def of(level: float, simultaneous: bool, estimator: Word | Choice, exact: bool, rounded: bool) -> TableOptions:
-        """The options as a user gives them."""
+        """The options, with the estimator as a user states it: by its word or as a value."""
         choice = estimator if isinstance(estimator, Choice) else CHOICES.get(estimator)
         if choice is None:
             words = ", ".join(map(repr, CHOICES))
@@ -47,4 +47,4 @@ class TableOptions:
 
 
 USUAL = TableOptions()
-"""What is published: least squares over everything, with 95% intervals for each answer."""
+"""The options of published tables: least squares over everything, with a 95% interval for each answer."""

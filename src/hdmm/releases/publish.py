@@ -1,8 +1,8 @@
 """From a plan and data to a release: check everything, reserve, measure once, write, mark published.
 
-What can be refused is refused before anything is charged. Once the ledger has reserved the budget, noise may be drawn,
-and the budget is spent whatever happens. A release that was written but not marked, because the machine failed between
-the two, is marked when the same command is given again; nothing is measured twice under one id. (docs/privacy.md)
+Everything that can be refused is refused before anything is charged. Once the ledger has reserved the budget, noise may
+be drawn, and the budget is spent whatever happens. If the machine fails after a release was written and before it was
+marked published, the same command marks it; nothing is measured twice under one id (docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def release(
         check_disk(plan.mechanism.estimator, plan.workload.encoded)
     book = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
     for parent in (Path(tempfile.gettempdir()), *([] if out is None else [Path(out).absolute().parent])):
-        scratch.sweep(parent)  # whatever becomes of this release, nothing stays of one that was killed
+        scratch.sweep(parent)  # remove what killed processes have left, whatever becomes of this release
     name = id or uuid4().hex
     digest = _plan_digest(plan)
     if book is not None and id is not None and out is not None:
@@ -82,8 +82,8 @@ def release(
     if out is not None:
         check_new(Path(out))
     source = open_source(data, delimiter)
-    source.columns_check(plan.workload.schema, plan.unit.id)  # reads a header and takes no time; the margins may
-    for product in plan.workload.products:  # margins need no records: once these are counted, only writing can fail
+    source.columns_check(plan.workload.schema, plan.unit.id)  # quick: it reads a header; margins may take long
+    for product in plan.workload.products:  # computed now, so that after the charge only writing can fail
         plan.accuracy(product.name, budget)
     if book is not None:
         book.reserve(name, budget, plan.unit, digest)
@@ -93,7 +93,7 @@ def release(
         if out is not None:
             published.save(out, format=format, on_progress=on_progress)
     if book is not None:
-        book.publish(name, _digest(digest, published) if out is None else _written_digest(Path(out)))
+        book.publish(name, _unwritten_digest(digest, published) if out is None else _written_digest(Path(out)))
     return published
 
 
@@ -112,16 +112,21 @@ def _check_arguments(
 
 def _stored(book: Ledger, id: str, digest: str, budget: Budget, out: Path) -> Release | None:
     """The release of this id, if it was written before; None if it is new. Nothing is spent."""
-    known = next((entry for entry in reversed(book.entries()) if entry.id == id), None)
-    if known is None or known.state == "abandoned" or (known.state == "reserved" and not out.exists()):
+    entry = latest_entry(book, id)
+    if entry is None or entry.state == "abandoned" or (entry.state == "reserved" and not out.exists()):
         return None
-    if (known.plan, known.budget) != (digest, budget):
+    if (entry.plan, entry.budget) != (digest, budget):
         raise BudgetError(
-            f"id={id!r}: was charged on {known.time} for another plan or budget; choose another id, and another output"
+            f"id={id!r}: was charged on {entry.time} for another plan or budget; choose another id, and another output"
         )
     if not out.exists():
-        raise ArtefactError(f"{out}: the release {id!r} was published on {known.time}, but is not there; restore it")
-    return _checked(book, known, out)
+        raise ArtefactError(f"{out}: the release {id!r} was published on {entry.time}, but is not there; restore it")
+    return _checked(book, entry, out)
+
+
+def latest_entry(book: Ledger, id: str) -> Entry | None:
+    """The ledger's last entry of this id."""
+    return next((entry for entry in reversed(book.entries()) if entry.id == id), None)
 
 
 def _checked(book: Ledger, entry: Entry, out: Path) -> Release:
@@ -136,7 +141,7 @@ def _checked(book: Ledger, entry: Entry, out: Path) -> Release:
 
 
 def _plan_digest(plan: Plan) -> str:
-    from hdmm.plans.file import plan_bytes  # brings pydantic, which `import hdmm` does not need
+    from hdmm.plans.file import plan_bytes  # imports pydantic, which `import hdmm` does not need
 
     return hashlib.sha256(plan_bytes(plan)).hexdigest()
 
@@ -147,9 +152,9 @@ def _written_digest(out: Path) -> str:
     return manifest_digest(out)
 
 
-def _digest(plan: str, made: Release) -> str:
-    """What identifies a release that is not written to files."""
+def _unwritten_digest(plan: str, published: Release) -> str:
+    """Identifies a release that is not written to files."""
     hashed = hashlib.sha256(plan.encode())
-    for answers in made.measurements:
+    for answers in published.measurements:
         hashed.update(answers.tobytes())
     return hashed.hexdigest()

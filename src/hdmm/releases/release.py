@@ -1,4 +1,4 @@
-"""The Release: a plan, its noisy measurements and what was spent, from which tables with margins are derived."""
+"""The Release: a plan, its noisy measurements and the budget spent, from which tables with margins are derived."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from hdmm.memory import memory_allowed
 from hdmm.plans import Plan
 from hdmm.privacy.budget import Budget
 from hdmm.progress import OnProgress
+from hdmm.releases import statistics
 from hdmm.releases.answer import answered
 from hdmm.releases.estimates import Estimates
 from hdmm.releases.options import TableOptions, Word
+from hdmm.releases.ratio import Ratio
 from hdmm.releases.rows import Rows
+from hdmm.releases.selection import Counted
+from hdmm.releases.statistics import Quantile
 from hdmm.releases.write import Format
 from hdmm.workload import Workload
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hdmm.releases.ratio import Ratio
-    from hdmm.releases.selection import Counted
-    from hdmm.releases.statistics import Quantile
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """What is published. It never holds raw data or the number of records."""
+    """A plan's noisy measurements, ready to be published. It never holds raw data or the number of records."""
 
     plan: Plan
     budget: Budget
@@ -117,42 +117,34 @@ class Release:
         options = TableOptions.of(level, simultaneous, estimator, exact, rounded)
         with memory_allowed(memory):
             rows = answered(self.plan, self._estimates, workload, options)
-            return {name: each.table() for name, each in rows.items()}
+            return {name: product_rows.table() for name, product_rows in rows.items()}
 
     def share(self, part: Counted, whole: Counted = None, *, level: float = 0.95) -> Ratio:
-        """Which share of the whole, by default of all records, is also in the part, with its interval.
+        """The share of the whole, by default of all records, that is also in the part, with its interval.
 
-        What is counted is a condition such as ``"age >= 18"``, or values such as ``{"sex": "F", "age": 3}``.
+        Both are conditions such as ``"age >= 18"``, or values such as ``{"sex": "F", "age": 3}``.
         """
-        from hdmm.releases.statistics import share
-
-        return share(self._estimates, part, whole, level=level)
+        return statistics.share(self._estimates, part, whole, level)
 
     def ratio(self, numerator: Counted, denominator: Counted, *, level: float = 0.95) -> Ratio:
         """The ratio of two counts, with its interval."""
-        from hdmm.releases.statistics import ratio
-
-        return ratio(self._estimates, numerator, denominator, level=level)
+        return statistics.ratio(self._estimates, numerator, denominator, level)
 
     def shares(self, name: str, within: Sequence[str] = (), *, level: float = 0.95) -> pa.Table:
-        """Every row of a product as a share of those that agree with it on attributes ``within``, with intervals."""
-        from hdmm.releases.statistics import shares
-
-        return shares(self._estimates, name, within, level=level)
+        """Each row of a product as a share of the records that agree with it on some attributes, with intervals."""
+        return statistics.shares(self._estimates, name, within, level)
 
     def quantile(self, attribute: str, at: float = 0.5, *, where: Counted = None, level: float = 0.95) -> Quantile:
-        """The value of an ordered attribute up to which there is this share of the records: by default the median."""
-        from hdmm.releases.statistics import quantile
-
-        return quantile(self._estimates, attribute, at, where=where, level=level)
+        """The first value of an ordered attribute up to which lies this share of the records: by default the median."""
+        return statistics.quantile(self._estimates, attribute, at, where, level)
 
     def synthesize(
         self, rows: int | None = None, *, seed: int | None = None, memory: str | int | None = None
     ) -> pa.Table:
-        """Made-up records that agree with the release as well as they can; by default as many as there seem to be.
+        """Made-up records that agree with the release as closely as possible; by default as many as it estimates.
 
         They are drawn from an estimate without negative counts, by Private-PGM if ``hdmm[pgm]`` is installed, and are
-        biased. It is post-processing: they cost nothing, and a seed does no harm.
+        biased. This is post-processing: it costs nothing, and a seed does no harm.
         """
         from hdmm.releases.synthetic import synthesize
 

@@ -1,7 +1,7 @@
-"""The table of one product, made some rows at a time: labels, answer, standard error and the ends of the interval.
+"""The table of one product, computed some rows at a time: labels, answer, standard error and interval.
 
-Estimates that keep counts from being negative are biased: small counts come out too large on average, and with them
-sums of many. So their tables have no standard errors and no intervals, and name their estimator in every row.
+Estimates that are never negative are biased: small counts come out too large on average, and so do sums of many of
+them. So their tables have no standard errors and no intervals, and name their estimator in every row.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 NOTE = "biased: counts are kept from being negative, so small ones are too large on average; no interval is claimed"
 BOUND = "standard errors and intervals are upper bounds: those of answers from one block each, which err no less"
 ROWS = 1 << 18
-"""Rows that are made at a time, and that a row group of a file holds: large enough to be quick, and about 30 MB."""
+"""Rows computed at a time, and rows of a row group in a file: enough to be quick, and about 30 MB."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the rows of a table are made from; the answers are in memory, all other columns are made when asked for."""
+    """The rows of a table. Its answers are in memory; all other columns are computed when they are asked for."""
 
     labels: Mapping[str, pa.Array]
     """The labels of every attribute's predicates; rows are row-major over the attributes."""
     answers: Array
     predicted: Accuracy | None
-    """None where the answers are biased: then no error is told."""
+    """None if the answers are biased: then no error is stated."""
     rounding: float
-    """What floating point may have done to answers that are not whole; it widens their intervals."""
+    """Upper bound on the rounding errors of answers that are not whole; it widens their intervals."""
     estimator: str | None = None
-    """What the table says of where its answers are from; None for the usual ones."""
+    """The estimator that the table names; None for the usual one."""
     estimates: Array | None = None
-    """Where answers were rounded to whole numbers, what they were before: intervals are about these."""
+    """The answers before they were rounded to whole numbers, if they were: intervals are about these."""
 
     @property
     def rounded(self) -> bool:
@@ -51,10 +51,9 @@ class Rows:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether all answers are integers: then they are sums of integers, to which floating point did nothing."""
-        found = self.answers if self.estimates is None else self.estimates
-        parts = (found[start : start + ROWS] for start in range(0, len(found), ROWS))
-        return all((part == np.rint(part)).all() for part in parts)
+        """Whether all estimates are integers: then they are sums of integers, without rounding errors."""
+        estimates = self.answers if self.estimates is None else self.estimates
+        return all((part == np.rint(part)).all() for part in pieces(estimates))
 
     def some(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows from ``start`` to before ``stop``."""
@@ -65,23 +64,23 @@ class Rows:
         if self.predicted is not None:
             estimate = columns["answer"] if self.estimates is None else self.estimates[start:stop]
             margin = self.predicted.expand(self.predicted.margin, start, stop) + (0.0 if self.whole else self.rounding)
-            if self.estimates is None:  # the error of a rounded answer is another one
+            if self.estimates is None:  # rounding changes the standard error
                 columns["stderr"] = self.predicted.expand(self.predicted.stderr, start, stop)
             columns |= {"low": estimate - margin, "high": estimate + margin}
         if self.estimator is not None:
-            named = pa.array([self.estimator])
-            columns["estimator"] = pa.DictionaryArray.from_arrays(np.zeros(stop - start, np.int8), named)
+            names = pa.array([self.estimator])
+            columns["estimator"] = pa.DictionaryArray.from_arrays(np.zeros(stop - start, np.int8), names)
         return pa.record_batch(columns).replace_schema_metadata(self.metadata)
 
     @property
     def metadata(self) -> dict[str, str] | None:
-        """What a file says about its table, beside its columns."""
-        said = {} if self.estimator is None else {"hdmm.estimator": self.estimator}
+        """Notes about the table in its file."""
+        notes = {} if self.estimator is None else {"hdmm.estimator": self.estimator}
         if self.predicted is None:
-            said["hdmm.note"] = NOTE
+            notes["hdmm.note"] = NOTE
         elif self.predicted.bounded:
-            said["hdmm.note"] = BOUND
-        return said or None
+            notes["hdmm.note"] = BOUND
+        return notes or None
 
     def table(self) -> pa.Table:
         """All rows."""
@@ -93,6 +92,11 @@ class Rows:
         """All rows in order, ``size`` at a time."""
         for start in range(0, len(self.answers), size):
             yield self.some(start, min(start + size, len(self.answers)))
+
+
+def pieces(array: Array) -> Iterator[Array]:
+    """An array in pieces of as many elements as rows are computed at a time."""
+    return (array[start : start + ROWS] for start in range(0, len(array), ROWS))
 
 
 def labels(schema: Schema, predicates: Mapping[str, Predicates]) -> dict[str, pa.Array]:
@@ -112,7 +116,7 @@ def label_columns(labels: Mapping[str, pa.Array], start: int, stop: int) -> dict
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """Labels as one column: typed where all are values of one type, else text."""
+    """Labels as one column: of their type if they have one in common, else text."""
     import pyarrow as pa
 
     kinds = {type(value) for value in values if value is not None}

@@ -1,8 +1,9 @@
-"""Which records are counted: conditions and cells as signed sums of products of masks, and as queries."""
+"""The records to count: conditions and values as signed sums of boxes of cells, and as queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -17,12 +18,12 @@ from hdmm.workload.conditions import across
 
 Boxes: TypeAlias = tuple[Box, ...]
 Counted: TypeAlias = str | Mapping[str, object] | None
-"""Which records are counted: an SQL condition, or a value or predicate for each of some attributes; None for all."""
+"""The records to count: an SQL condition, or a value or predicate for each of some attributes; None for all."""
 EVERYTHING: Boxes = (Box(1, {}),)
 
 
 def boxes_of(schema: Schema, counted: Counted, argument: str) -> Boxes:
-    """The cells that are counted, as a signed sum of products of masks."""
+    """The cells that are counted, as a signed sum of boxes."""
     if counted is None:
         return EVERYTHING
     if isinstance(counted, str):
@@ -54,49 +55,47 @@ def rows_of(schema: Schema, attribute: str, predicates: Predicates) -> Mask:
 
 
 def among(masks: Mapping[int, Mask], boxes: Boxes) -> Boxes:
-    """Only the cells of one mask for each of some attributes."""
+    """The cells of some boxes that lie in one mask for each of some attributes."""
     return in_both((Box(1, masks),), boxes)
 
 
-def in_both(one: Boxes, other: Boxes) -> Boxes:
+def in_both(first: Boxes, second: Boxes) -> Boxes:
     """The cells that two signed sums have in common."""
     products = []
-    for left in one:
-        for right in other:
-            masks = {**left.masks, **right.masks}
-            masks |= {axis: left.masks[axis] & right.masks[axis] for axis in left.masks.keys() & right.masks.keys()}
-            products.append(Box(left.coefficient * right.coefficient, masks))
+    for a, b in product(first, second):
+        common = {axis: a.masks[axis] & b.masks[axis] for axis in a.masks.keys() & b.masks.keys()}
+        products.append(Box(a.coefficient * b.coefficient, {**a.masks, **b.masks, **common}))
     return summed([(1, tuple(products))])
 
 
 def summed(parts: Iterable[tuple[int, Boxes]]) -> Boxes:
-    """A sum with factors; products that agree are taken together, and those that count nothing left out."""
-    found: dict[tuple[tuple[int, bytes], ...], tuple[int, dict[int, Mask]]] = {}
+    """A sum of signed sums, each with a factor; equal boxes are merged, and boxes without cells are left out."""
+    merged: dict[tuple[tuple[int, bytes], ...], Box] = {}
     for factor, boxes in parts:
         for box in boxes:
             masks = {axis: box.masks[axis] for axis in sorted(box.masks) if not box.masks[axis].all()}
             if all(mask.any() for mask in masks.values()):
                 key = tuple((axis, mask.tobytes()) for axis, mask in masks.items())
-                known, _ = found.get(key, (0, masks))
-                found[key] = (known + factor * box.coefficient, masks)
-    return tuple(Box(coefficient, masks) for coefficient, masks in found.values() if coefficient)
+                before = merged[key].coefficient if key in merged else 0
+                merged[key] = Box(before + factor * box.coefficient, masks)
+    return tuple(box for box in merged.values() if box.coefficient)
 
 
 def encoded(sizes: Sequence[int], boxes: Boxes, factors: Mapping[int, Matrix] | None = None) -> EncodedProduct:
-    """Queries on some attributes, of which only what a signed sum holds is counted."""
+    """Queries on some attributes that count only the cells of a signed sum."""
     if len(boxes) == 1 and boxes[0].coefficient == 1:
         return each_alone(sizes, boxes, factors)[0]
-    given = dict(factors or {})
-    axes = sorted({*given, *(axis for box in boxes for axis in box.masks)})
-    return EncodedProduct.of({axis: given.get(axis) or Total(sizes[axis]) for axis in axes}, Condition(boxes))
+    factors = factors or {}
+    axes = sorted({*factors, *(axis for box in boxes for axis in box.masks)})
+    return EncodedProduct.of({axis: factors.get(axis) or Total(sizes[axis]) for axis in axes}, Condition(boxes))
 
 
 def each_alone(sizes: Sequence[int], boxes: Boxes, factors: Mapping[int, Matrix] | None = None) -> list[EncodedProduct]:
-    """The same for each box of the sum, without its coefficient: what determines all of them determines their sum."""
-    given = dict(factors or {})
+    """The same for each box alone, without its coefficient: what determines all of them determines their sum."""
+    factors = factors or {}
     products = []
     for box in boxes:
-        axes = sorted({*given, *box.masks})
-        restrict = {axis: restricted(given.get(axis) or Total(sizes[axis]), box.masks.get(axis)) for axis in axes}
-        products.append(EncodedProduct.of(restrict))
+        axes = sorted({*factors, *box.masks})
+        matrices = {axis: restricted(factors.get(axis) or Total(sizes[axis]), box.masks.get(axis)) for axis in axes}
+        products.append(EncodedProduct.of(matrices))
     return products

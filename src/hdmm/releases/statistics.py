@@ -1,8 +1,8 @@
 """Shares, ratios and quantiles from released counts, each with an interval that holds.
 
-None of them is linear in the counts, but each hypothesis about them is: the share is p where a − p·b = 0, and the
-quantile is at most v where the count up to v is at least a share of the total. Such a combination is a linear query of
-the release, and an interval holds the values that its exact margin does not rule out.
+None of them is linear in the counts, but each hypothesis about them is: the share is p if a − p·b = 0, and the quantile
+is at most v if the count up to v is at least a share of the total. Such a combination is a linear query of the release,
+and an interval holds the values that its exact margin does not rule out.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MAX_SHARES = 1 << 14
-"""The most rows of a table of shares: each has an interval to be found."""
+"""Most rows of a table of shares: each has an interval to be found."""
 _MAX_VALUES = 1 << 11
-"""The most values of an attribute whose quantiles are asked for: a table of their squared number is written out."""
+"""Most values of an attribute whose quantiles are asked for: a table of their squared number is written out."""
 
 
 @final
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile with the first and the last value that it may be.
+    """A quantile, and the interval from the first to the last value that it may be.
 
     All are None if no value fits: the estimated number of records is then far below zero.
     """
@@ -51,70 +51,67 @@ class Quantile:
     high: Any
 
 
-def share(estimates: Estimates, part: Counted, whole: Counted = None, *, level: float = 0.95) -> Ratio:
-    """Which share of the whole, by default of all records, is also in the part."""
+def share(estimates: Estimates, part: Counted, whole: Counted, level: float) -> Ratio:
+    """The share of the whole that is also in the part."""
     schema = estimates.plan.workload.schema
     below = boxes_of(schema, whole, "whole")
     return _ratio(estimates, in_both(boxes_of(schema, part, "part"), below), below, level)
 
 
-def ratio(estimates: Estimates, numerator: Counted, denominator: Counted, *, level: float = 0.95) -> Ratio:
+def ratio(estimates: Estimates, numerator: Counted, denominator: Counted, level: float) -> Ratio:
     """The ratio of two counts."""
     schema = estimates.plan.workload.schema
     above, below = boxes_of(schema, numerator, "numerator"), boxes_of(schema, denominator, "denominator")
     return _ratio(estimates, above, below, level)
 
 
-def shares(estimates: Estimates, name: str, within: Sequence[str] = (), *, level: float = 0.95) -> pa.Table:
+def shares(estimates: Estimates, name: str, within: Sequence[str], level: float) -> pa.Table:
     """Every row of a product as a share of the records that agree with it on the attributes ``within``.
 
-    A column for each attribute, then share, low and high; these two are null where there is no finite interval. A
-    condition of the whole product holds for both counts.
+    A column for each attribute, then share, low and high; these two are null if there is no finite interval. The
+    product's condition applies to both counts.
     """
     import pyarrow as pa
 
     check_level(level)
     workload = estimates.plan.workload
-    schema, asked = workload.schema, workload.product(name)
-    if isinstance(within, str) or not set(within) <= set(asked.predicates):
-        raise InputError(f"within={within!r}: expected a list of attributes among {list(asked.predicates)}")
-    names = [attribute for attribute in schema if attribute in asked.predicates]
+    schema, product = workload.schema, workload.product(name)
+    if isinstance(within, str) or not set(within) <= set(product.predicates):
+        raise InputError(f"within={within!r}: expected a list of attributes among {list(product.predicates)}")
+    names = [attribute for attribute in schema if attribute in product.predicates]
     if "share" in names:
         raise InputError("attribute 'share': a table of shares has a column of this name; use share(), or rename it")
-    rows = {schema.axis(each): rows_of(schema, each, asked.predicates[each]) for each in names}
-    kept = {schema.axis(each) for each in within}
-    shape = tuple(len(one) for one in rows.values())
+    rows = {schema.axis(attribute): rows_of(schema, attribute, product.predicates[attribute]) for attribute in names}
+    kept = {schema.axis(attribute) for attribute in within}
+    shape = tuple(map(len, rows.values()))
     if prod(shape) > _MAX_SHARES:
         raise TooLargeError(
             f"product {name!r}: {prod(shape)} shares are asked for, the limit is {_MAX_SHARES}; use share()"
         )
-    given = boxes_of(schema, asked.where, "where")
-    factors = {axis: Dense(one.astype(np.int64)) for axis, one in rows.items()}
+    condition = boxes_of(schema, product.where, "where")
+    factors = {axis: Dense(masks.astype(np.int64)) for axis, masks in rows.items()}
     whole = {axis: factor for axis, factor in factors.items() if axis in kept}
-    combiner = _Combiner.of(estimates, [each_alone(schema.sizes, given, held) for held in (factors, whole)])
-    top, bottom = encoded(schema.sizes, given, factors), encoded(schema.sizes, given, whole)
-    narrow = [len(one) if axis in kept else 1 for axis, one in rows.items()]
+    combiner = _Combiner.of(estimates, [each_alone(schema.sizes, condition, part) for part in (factors, whole)])
+    top, bottom = encoded(schema.sizes, condition, factors), encoded(schema.sizes, condition, whole)
+    narrow = [len(masks) if axis in kept else 1 for axis, masks in rows.items()]
     a, b = combiner.answers(top).reshape(shape), np.broadcast_to(combiner.answers(bottom).reshape(narrow), shape)
-    found = []
+    ratios = []
     for place in np.ndindex(shape):
-        own = {axis: one[at] for (axis, one), at in zip(rows.items(), place, strict=True)}
-        above, below = among(own, given), among({axis: own[axis] for axis in kept}, given)
-        found.append(combiner.ratio(float(a[place]), float(b[place]), above, below, level))
-    table = pa.table(label_columns(labels(schema, asked.predicates), 0, prod(shape)))
-    for column in ("value", "low", "high"):
-        values = [getattr(one, column) for one in found]
+        cells = {axis: masks[at] for (axis, masks), at in zip(rows.items(), place, strict=True)}
+        above, below = among(cells, condition), among({axis: cells[axis] for axis in kept}, condition)
+        ratios.append(combiner.ratio(float(a[place]), float(b[place]), above, below, level))
+    table = pa.table(label_columns(labels(schema, product.predicates), 0, prod(shape)))
+    for column, field in (("share", "value"), ("low", "low"), ("high", "high")):
+        values = [getattr(row, field) for row in ratios]
         finite = [value if isfinite(value) else None for value in values]
-        table = table.append_column("share" if column == "value" else column, pa.array(finite, pa.float64()))
+        table = table.append_column(column, pa.array(finite, pa.float64()))
     return table
 
 
-def quantile(
-    estimates: Estimates, attribute: str, at: float = 0.5, *, where: Counted = None, level: float = 0.95
-) -> Quantile:
-    """The first value of an attribute up to which there is this share of the records, by default half of them.
+def quantile(estimates: Estimates, attribute: str, at: float, where: Counted, level: float) -> Quantile:
+    """The first value of an attribute, in the domain's order, up to which lies this share of the records.
 
-    Values are in the domain's order. The records that are counted have one of them, not "other" or "missing", and
-    satisfy ``where``.
+    Records count if they satisfy ``where`` and have a declared value, not "other" or "missing".
     """
     schema = estimates.plan.workload.schema
     axis, domain = schema.axis(attribute), schema[attribute]
@@ -139,23 +136,24 @@ def quantile(
 
 
 def located(excess: Array, margins: Array) -> tuple[int, int, int] | tuple[None, None, None]:
-    """Where a quantile is, and the first and the last place where it may be.
+    """The place of a quantile, and the first and the last place where it may be.
 
     ``excess`` is the count up to each value less its share of the total: negative before the quantile, and not negative
     from it on. Each of the two is ruled out wrongly with half of the probability that the margins leave.
     """
-    enough, few = np.flatnonzero(excess >= -margins), np.flatnonzero(excess[:-1] <= margins[:-1])
-    if not enough.size:
+    maybe_reached = np.flatnonzero(excess >= -margins)
+    maybe_short = np.flatnonzero(excess[:-1] <= margins[:-1])
+    if not maybe_reached.size:
         return None, None, None
     # The isotonic regression of the excess is negative up to where the sum of the excess is least.
     value = int(np.argmin(np.concatenate([[0.0], np.cumsum(excess)[:-1]])))
-    return value, int(enough[0]), int(few[-1]) + 1 if few.size else 0
+    return value, int(maybe_reached[0]), int(maybe_short[-1]) + 1 if maybe_short.size else 0
 
 
 @final
 @dataclass(frozen=True)
 class _Combiner:
-    """An estimator with its noise and state: linear in the measurements for all products alike."""
+    """An estimator with its noise and state; it combines the same measurements for all products."""
 
     estimator: LinearEstimator[Any]
     noise: Calibration
@@ -163,20 +161,20 @@ class _Combiner:
 
     @staticmethod
     def of(estimates: Estimates, asked: Sequence[Sequence[EncodedProduct]]) -> _Combiner:
-        """One that answers all these products; of a union that is too large to be solved as a whole, its best block."""
+        """A combiner for all these products: of a union too large to be solved as a whole, its best block."""
         noise, exact = estimates.noise, estimates.exact
         products = [product for queries in asked for product in queries]
-        able = [(part, blocks) for part, blocks in exact.parts() if all(map(part.supports, products))]
-        if not able:
+        supporting = [(part, blocks) for part, blocks in exact.parts() if all(map(part.supports, products))]
+        if not supporting:
             raise WorkloadError(
                 "the release does not determine these counts together: its plan did not measure them, or only each by "
                 "itself; plan a workload with a product on all their attributes"
             )
-        if able[0][0] is exact:
+        if supporting[0][0] is exact:
             return _Combiner(exact, noise, estimates.state(LeastSquares()))
-        best, blocks = min(able, key=lambda pair: pair[0].squared_error(products[0], noise.variances[pair[1]]))
-        own_noise = Calibration(noise.kind, noise.scales[blocks], noise.variances[blocks])
-        return _Combiner(best, own_noise, best.reconstruct(estimates.measurements[blocks], own_noise.variances))
+        best, blocks = min(supporting, key=lambda pair: pair[0].squared_error(products[0], noise.variances[pair[1]]))
+        block_noise = Calibration(noise.kind, noise.scales[blocks], noise.variances[blocks])
+        return _Combiner(best, block_noise, best.reconstruct(estimates.measurements[blocks], block_noise.variances))
 
     def answers(self, query: EncodedProduct) -> Array:
         """The estimates of all queries of a product."""
@@ -196,10 +194,10 @@ class _Combiner:
         return interval(a, b, self.law(above, below), level)
 
     def law(self, above: Boxes, below: Boxes) -> Law:
-        """How two counts depend on the noise together.
+        """The joint dependence of two counts on the noise.
 
-        Both are asked as sums over the same boxes, those of the other count with the coefficient 0. What an estimator
-        writes out goes by the boxes, so the coefficients of both come in the same order.
+        Both are encoded as sums over the same boxes, with the coefficient 0 for the boxes of the other. Estimators
+        write coefficients out box by box, so those of both counts come in the same order.
         """
         absent = [tuple(Box(0, box.masks) for box in boxes) for boxes in (above, below)]
         sizes = self.estimator.strategy.sizes
@@ -212,7 +210,7 @@ class _Combiner:
         return Law(self.noise, tuple(blocks))
 
     def _written(self, product: EncodedProduct, types: Types) -> Iterator[Written]:
-        """The coefficients of a product with a condition, which are always written out."""
+        """The coefficients of a product with a condition: these are always written out."""
         for coefficients in self.estimator.coefficients(product, types, self.noise.variances):
             assert isinstance(coefficients, Written)
             yield coefficients

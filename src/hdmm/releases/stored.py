@@ -1,4 +1,4 @@
-"""One file of a release: its size and checksum, taken while it is written, and compared when it is read."""
+"""One file of a release: its size and checksum, computed while it is written and compared when it is read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hdmm.files.atomic import open_regular
 from hdmm.files.model import Model
 
 HEADER = 128
-"""Bytes that an npy file has before its numbers."""
+"""Bytes of an npy file before its numbers."""
 _PIECE = 1 << 20
-"""Bytes that are in memory while a file is only checked."""
+"""Bytes in memory while a file is only checked."""
 
 
 @final
 class Stored(Model):
-    """What the manifest says about a file."""
+    """A file, as the manifest describes it."""
 
     path: str
     bytes: int
@@ -39,7 +39,7 @@ class Hashed(io.BufferedIOBase):
         self.size = 0
 
     def writable(self) -> bool:
-        """Yes."""
+        """Always true: the file is write-only."""
         return True
 
     def write(self, data: Any) -> int:
@@ -51,12 +51,12 @@ class Hashed(io.BufferedIOBase):
         return written
 
     def tell(self) -> int:
-        """How much was written."""
+        """The number of bytes written."""
         return self.size
 
     @property
     def sha256(self) -> str:
-        """The checksum of all that was written."""
+        """The checksum of everything written."""
         return self._hash.hexdigest()
 
 
@@ -70,7 +70,7 @@ def put(directory: Path, name: str, write: Callable[[Hashed], object]) -> Stored
 
 def sync_file(path: Path) -> None:
     """Make a file durable."""
-    with open(path, "rb+") as file:  # some systems sync only what may be written
+    with open(path, "rb+") as file:  # some systems sync only files that are open for writing
         os.fsync(file.fileno())
 
 
@@ -81,19 +81,19 @@ def get(directory: Path, stored: Stored, most: int = LARGEST) -> bytes:
 
 
 def check(directory: Path, stored: Stored) -> None:
-    """Refuse a file that is not as it was written, however large it is."""
+    """Refuse a file that has changed since it was written, however large it is."""
     for _ in _pieces(directory, stored, _PIECE):
         pass
 
 
 def check_size(directory: Path, stored: Stored, most: int) -> None:
-    """Refuse a file that is said to be larger than what it may contain."""
+    """Refuse a file whose stated size is larger than its content can be."""
     if stored.bytes > most:
-        raise ArtefactError(f"{directory}: names a file of {stored.bytes} bytes, where at most {most} are expected")
+        raise ArtefactError(f"{directory}: names a file of {stored.bytes} bytes; at most {most} are expected")
 
 
 def locate(directory: Path, stored: Stored) -> Path:
-    """Where a file is; refuse one outside the directory."""
+    """The path of a file; refuse one outside the directory."""
     parts = PurePosixPath(stored.path).parts
     if not parts or not stored.path.isprintable() or parts[0] == "/" or ".." in parts:
         raise ArtefactError(f"{directory}: names a file outside itself")
@@ -103,16 +103,16 @@ def locate(directory: Path, stored: Stored) -> Path:
 def _pieces(directory: Path, stored: Stored, size: int) -> Iterator[bytes]:
     """The content of a file in pieces of a size; after the last one its checksum is compared."""
     path = locate(directory, stored)
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     try:
-        with open_regular(path) as (file, left):
-            if left != stored.bytes:
+        with open_regular(path) as (file, remaining):
+            if remaining != stored.bytes:
                 raise ArtefactError(f"{path}: is damaged or cut short")
-            while left and (piece := file.read(min(size, left))):
-                left -= len(piece)
-                found.update(piece)
+            while remaining and (piece := file.read(min(size, remaining))):
+                remaining -= len(piece)
+                checksum.update(piece)
                 yield piece
     except OSError as error:
         raise ArtefactError(f"{path}: cannot be read: {error.strerror}") from None
-    if found.hexdigest() != stored.sha256:
+    if checksum.hexdigest() != stored.sha256:
         raise ArtefactError(f"{path}: is damaged: its checksum does not match")

@@ -1,8 +1,8 @@
 """Synthetic records: made up from what is published already, so they cost no privacy and may have a seed.
 
-They are drawn from the graphical model of the measurements where mbi is installed and the model is small enough, else
-from the non-negative vector of counts where there is one. Their tables are near to the estimator's tables, and biased
-as these are; what the plan did not measure, they do not know: an attribute that it does not touch is spread evenly.
+They are drawn from the graphical model of the measurements if mbi is installed and the model is small enough, otherwise
+from the non-negative vector of counts if that is small enough. Their tables are close to the estimator's, and biased in
+the same way. They reflect only what the plan measured: the values of any other attribute are equally likely.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hdmm.errors import NotSupportedError, TooLargeError, check_integer
+from hdmm.errors import HdmmError, NotSupportedError, TooLargeError, check_integer
 from hdmm.estimators.biased import MAX_CELLS
 from hdmm.estimators.graphical import FittedModel, PrivatePGM, available, check_tree, double
 from hdmm.estimators.nonnegative import NonnegativeCounts, nonnegative_counts, vector_cells
@@ -26,14 +26,11 @@ if TYPE_CHECKING:
 
 NOTE = "synthetic: made up from noisy measurements; no row is a record of a person, and tables of the rows are biased"
 _FIELD_BYTES = 4 * 8
-"""Bytes for each field: its code, those of its neighbours while it is drawn, and its label."""
+"""Memory for each field of a record: its code, the codes of its neighbours while it is drawn, and its label."""
 
 
 def synthesize(estimates: Estimates, *, rows: int | None = None, seed: int | None = None) -> pa.Table:
-    """Synthetic records: a column for each attribute, with the labels of its cells; as many as estimated, or ``rows``.
-
-    Bins and merged attributes have the text that tables have for them.
-    """
+    """Synthetic records, as many as estimated or ``rows``: a column for each attribute, with the labels of tables."""
     if rows is not None:
         check_integer("rows", rows, 0, example=1000)
     if seed is not None:
@@ -66,32 +63,31 @@ def records(schema: Schema, model: FittedModel | NonnegativeCounts, rows: int, r
 
 
 def _model(estimates: Estimates) -> FittedModel | NonnegativeCounts:
-    """The graphical model if it can be had, else the vector; the reason if neither can."""
+    """The graphical model if possible, else the vector of counts; refuse with the reason if neither is possible."""
     mechanism, measured, noise = estimates.plan.mechanism, estimates.measurements, estimates.noise.variances
-    vector = vector_cells(mechanism.strategy) <= MAX_CELLS
+    reason: HdmmError
     try:
         check_tree(mechanism.strategy)
         if available():
             return PrivatePGM(mechanism.estimator).reconstruct(measured, noise)
-    except TooLargeError:
-        if not vector:
-            raise TooLargeError(
-                "synthetic records are drawn from a graphical model of the tables, or from counts of all cells; this "
-                "release is too large for either: plan for fewer attributes, or for smaller tables"
-            ) from None
-    except NotSupportedError:
-        if not vector:
-            raise
-    if not vector:
-        raise NotSupportedError(
+        reason = NotSupportedError(
             "synthetic records of this many cells are drawn from a graphical model, which needs the package mbi: "
             "pip install 'hdmm[pgm]'"
         )
+    except TooLargeError:
+        reason = TooLargeError(
+            "synthetic records are drawn from a graphical model of the tables, or from counts of all cells; this "
+            "release is too large for either: plan for fewer attributes, or for smaller tables"
+        )
+    except NotSupportedError as error:
+        reason = error
+    if vector_cells(mechanism.strategy) > MAX_CELLS:
+        raise reason
     return nonnegative_counts(mechanism.strategy, measured, noise)
 
 
 def _from_graph(model: FittedModel, rows: int, random: np.random.Generator) -> dict[int, Array]:
-    """Records of the model, attribute by attribute along its tree; mbi takes numpy's global random numbers for it."""
+    """Records of the model, attribute by attribute along its tree; mbi draws them from numpy's global generator."""
     before = np.random.get_state()
     try:
         np.random.seed(int(random.integers(1 << 32)))
@@ -103,7 +99,7 @@ def _from_graph(model: FittedModel, rows: int, random: np.random.Generator) -> d
 
 
 def _from_counts(model: NonnegativeCounts, rows: int, random: np.random.Generator) -> dict[int, Array]:
-    """Systematic sampling: each cell has its share of the records, rounded up or down; then they are shuffled."""
+    """Systematic sampling: each cell gets its share of the records, rounded up or down; then they are shuffled."""
     counts = model.counts if model.total > 0 else np.ones_like(model.counts)
     ends = np.cumsum(counts) * (rows / counts.sum())
     cells = np.searchsorted(ends[:-1], np.arange(rows) + random.uniform(), side="right")

@@ -1,8 +1,8 @@
 """Tables as Parquet or CSV files, written some rows at a time.
 
-In Parquet, dictionaries make what repeats almost free: labels, a standard error that is the same for the whole table,
-answers that are integers. Other answers hold little that could be compressed; they are stored plainly, because some
-readers, Spark's among them, lack the encodings that would save a few percent.
+In Parquet, dictionaries make repeated values almost free: labels, a standard error that all rows of a table share,
+answers that are integers. Other answers hardly compress. They are stored plainly, because some readers, Spark's among
+them, lack the encodings that would save a few percent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check_format(format: Format) -> None:
 def write_table(
     file: io.BufferedIOBase, rows: Rows, format: Format, on_rows: Callable[[int], None], *, size: int = ROWS
 ) -> None:
-    """Write a table, ``size`` rows at a time; ``on_rows`` is called with how many more are written."""
+    """Write a table, ``size`` rows at a time; ``on_rows`` is called with the number of rows just written."""
     schema = rows.some(0, 0).schema
     writer: Any
     if format == "csv":
@@ -42,8 +42,8 @@ def write_table(
     else:
         from pyarrow import parquet
 
-        many = () if rows.whole else ("low", "high") if rows.rounded else ("answer", "low", "high")
-        repeated = [name for name in schema.names if name not in many]
+        varied = () if rows.whole else ("low", "high") if rows.rounded else ("answer", "low", "high")
+        repeated = [name for name in schema.names if name not in varied]
         writer = parquet.ParquetWriter(
             file, schema, use_dictionary=repeated, compression="zstd", compression_level=1, store_schema=False
         )
@@ -56,14 +56,14 @@ def write_table(
 
 
 def check_table_path(path: Path) -> None:
-    """Refuse a file that a table cannot be written to."""
+    """Refuse a path that no table can be written to."""
     check_new(path)
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path}: expected a name that ends in .csv or .parquet")
 
 
 def save_table(table: pa.Table, path: Path) -> None:
-    """Write one table to a new file, in the format that its name says: whole, or not at all."""
+    """Write one table to a new file, whole or not at all; the ending of its name determines the format."""
     check_table_path(path)
     file = io.BytesIO()
     if path.suffix == ".csv":
