@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix.arrays import Array
-from hdmm.matrix.axis_gram import AxisGram, DenseGram, OnesGram, RestrictedGram, SumGram, two_eigenvalues
+from hdmm.matrix.axis_gram import AxisGram, DenseGram, OnesGram, RestrictedGram, SumGram
 from hdmm.matrix.gram import Gram
 
 _LEAST = 1e-11
@@ -90,7 +90,7 @@ class Problem:
         if len(factors) == 1 and shares[0] == 1:
             return factors[0]
         total = SumGram(tuple((float(share), factor) for share, factor in zip(shares, factors, strict=True)))
-        if len(factors) > 1 and total.size <= _WRITTEN and two_eigenvalues(total) is None:
+        if len(factors) > 1 and total.size <= _WRITTEN and total.two_eigenvalues() is None:
             return DenseGram(self.added(shares, place))
         return total
 
@@ -119,7 +119,7 @@ class Problem:
 
 
 def _even(factors: Sequence[AxisGram]) -> Array | None:
-    pairs = [two_eigenvalues(factor) for factor in factors]
+    pairs = [factor.two_eigenvalues() for factor in factors]
     known = [pair for pair in pairs if pair is not None]
     return np.array(known) if len(known) == len(pairs) else None
 

@@ -17,12 +17,12 @@ from hdmm.demand.kron_loss import Problem
 from hdmm.errors import TooLargeError
 from hdmm.estimators.inverse import error
 from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Identity, Matrix, Norm
-from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram, two_eigenvalues
+from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram
 from hdmm.operators.base import Aside, Operator, Proposal, Solution, WorstCase
 from hdmm.operators.minimax.explicit import worst_product
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
-from hdmm.operators.opt0.two_scalars import Even
+from hdmm.operators.opt0.two_scalars import TwoScalars
 from hdmm.optimise.descent import DEFAULT, Effort, descend
 from hdmm.strategy import Block, Strategy
 from hdmm.text import count_text
@@ -149,7 +149,7 @@ class _Descent:
         self._p = p
         self._start = start
         pairs = zip(problem.sizes, problem.even, strict=True)
-        self._evens = [None if pair is None else Even(size, norm) for size, pair in pairs]
+        self._evens = [None if pair is None else TwoScalars(size, norm) for size, pair in pairs]
         count = len(problem.axes)
         random = effort.random(start)
         self._weights = np.full(count, _HEAVY[start]) if start < len(_HEAVY) else random.uniform(0.05, 0.95, count)
@@ -203,7 +203,7 @@ def _opt0(
         return solution if _measurable(solution.matrix) else replace(_counts(gram), bound=solution.bound)
     if not _roundable(gram):
         return _counts(gram)
-    if p is None and not alone and two_eigenvalues(gram) is None:
+    if p is None and not alone and gram.two_eigenvalues() is None:
         p = usual_queries(gram.size)
     warm = None if isinstance(before, Identity) else before
     solution = opt0_laplace(gram, p, effort=effort, start=warm, iterations=iterations)
@@ -235,11 +235,11 @@ def _least_queries(gram: AxisGram) -> int:
         case RowsGram():  # cells that are alike share a column
             mixed = (np.cos(np.arange(len(gram.rows)))[:, None] * gram.rows).sum(axis=0)  # equal where columns are
             return len(np.unique(mixed))
-    return 1 if two_eigenvalues(gram) is not None else gram.size
+    return 1 if gram.two_eigenvalues() is not None else gram.size
 
 
 def _joint(
-    problem: Problem, evens: Sequence[Even | None], errors: list[Array], weights: Array, effort: Effort
+    problem: Problem, evens: Sequence[TwoScalars | None], errors: list[Array], weights: Array, effort: Effort
 ) -> Array:
     """Optimise the two-scalar attributes together; their errors are updated in place."""
     places = [place for place, even in enumerate(evens) if even is not None]
@@ -280,7 +280,7 @@ def _weights(x: Array) -> Array:
     return 1 / (1 + np.exp(-np.clip(x, -20, 20)))
 
 
-def _even_errors(problem: Problem, place: int, even: Even, t: float) -> Array:
+def _even_errors(problem: Problem, place: int, even: TwoScalars, t: float) -> Array:
     pairs = problem.even[place]
     assert pairs is not None
     return even.errors(float(t), pairs)[0]

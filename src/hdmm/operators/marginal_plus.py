@@ -23,7 +23,7 @@ from hdmm.operators.marginals.convex import convex
 from hdmm.operators.marginals.demand import LARGEST, MOST, Demand
 from hdmm.operators.marginals.local_search import search
 from hdmm.operators.marginals.weights import Some, Weighted, settle
-from hdmm.operators.opt0.equal_cells import alike
+from hdmm.operators.opt0.equal_cells import kinds_of_cells
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
 from hdmm.optimise.descent import DEFAULT, Effort
@@ -186,5 +186,5 @@ class _Bases:
     def _told_apart(self, i: int) -> bool:
         """Whether the workload tells all cells of the attribute apart: a base must do so."""
         problem = self.subsets.problem
-        first, _ = alike(DenseGram(problem.added(np.ones(len(problem.factors[i])), i)))
+        first, _ = kinds_of_cells(DenseGram(problem.added(np.ones(len(problem.factors[i])), i)))
         return len(first) == problem.sizes[i]

@@ -19,7 +19,7 @@ from hdmm.matrix import Array, Dense, Gram, Matrix, Spiked
 from hdmm.matrix.axes import Axes
 from hdmm.matrix.axis_gram import DenseGram
 from hdmm.matrix.rank import pseudo_inverse
-from hdmm.operators.opt0.equal_cells import alike, among, spread
+from hdmm.operators.opt0.equal_cells import entries_among, expand, kinds_of_cells
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.weights import dyadic
 from hdmm.optimise.descent import Effort, least
@@ -149,10 +149,10 @@ class ResidualSearch:
 
     def _base(self, i: int, gram: DenseGram) -> _Base:
         """OPT_0 split into totals and the rest, over the kinds of cells that are told apart."""
-        first, which = alike(gram)
+        first, kinds = kinds_of_cells(gram)
         if len(first) < 2:
             return self._bases[i]
-        A = opt0_gaussian(DenseGram(among(gram, first))).matrix.dense()
+        A = opt0_gaussian(DenseGram(entries_among(gram, first))).matrix.dense()
         A = A / np.sqrt((A**2).sum(axis=0))
         total = pseudo_inverse(A).sum(axis=0)  # how the total is read from A's answers
         t = 1 / float(total @ total)
@@ -166,4 +166,4 @@ class ResidualSearch:
         for entries in self._problem.written(i):
             V = entries[np.ix_(first, first)]
             both.append((float(G[:, -1] @ V @ G[:, -1]), float(np.sum(G[:, :-1] * (V @ G[:, :-1])))))
-        return _Base(Dense(spread(B, which)), np.array(both).T)
+        return _Base(Dense(expand(B, kinds)), np.array(both).T)
