@@ -1,6 +1,6 @@
-"""OPT_0: the best strategy over the cells themselves, on one attribute or on several of few cells (paper, section 4).
+"""OPT_0: the best strategy over all cells, of one attribute or of several with few cells (paper, section 4).
 
-Under Gaussian noise it is the optimum up to the certificate, whatever the workload.
+Under Gaussian noise it is optimal for any workload, up to the gap of its certificate.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ from hdmm.strategy import Block, Strategy
 from hdmm.text import count_text
 from hdmm.workload import Encoded
 
-_FEWER = 5
-"""Random starts over the cells of several attributes take longer, and find less, than those on one attribute."""
+_RESTARTS_PER_START = 5
+"""Over the cells of several attributes, a random start takes longer and finds less: there is one for five restarts."""
 
 
 @final
 @dataclass(frozen=True)
 class Explicit(Operator, WorstCase):
-    """Optimise the queries over all cells of the workload's attributes; ``p`` is the number of extra queries."""
+    """Optimise queries over all cells of the workload's attributes; ``p`` is the number of extra queries.
+
+    OPT_0 in the paper. Choose it for one attribute, or for several with at most 512 cells together: there its
+    strategies are the most general.
+    """
 
     p: int | None = None
 
@@ -49,7 +53,7 @@ class Explicit(Operator, WorstCase):
         if norm == 2:
             solution = opt0_gaussian(gram, effort=effort)
         else:
-            fewer = replace(effort, restarts=-(-effort.restarts // _FEWER))
+            fewer = replace(effort, restarts=-(-effort.restarts // _RESTARTS_PER_START))
             solution = opt0_laplace(gram, self.p, effort=fewer)
         block = Block(axes, (solution.matrix,))
         return Proposal(Strategy(workload.sizes, (block,), "explicit"), solution.bound)
