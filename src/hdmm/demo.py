@@ -73,13 +73,7 @@ def write_people(path: Path, count: int = PEOPLE) -> None:
         )
 
 
-def run(
-    budget: Budget,
-    keep: Path | None,
-    show: Callable[[str], None],
-    on_candidate: OnProgress,
-    bars: Bars,
-) -> None:
+def run(budget: Budget, keep: Path | None, show: Callable[[str], None], on_candidate: OnProgress, bars: Bars) -> None:
     """Run all steps: people, plan, predicted error, release, a table, and a comparison with the truth."""
     if keep is not None:
         check_new(keep)
@@ -91,13 +85,7 @@ def run(
         _run(budget, directory, show, on_candidate, bars)
 
 
-def _run(
-    budget: Budget,
-    directory: Path,
-    show: Callable[[str], None],
-    on_candidate: OnProgress,
-    bars: Bars,
-) -> None:
+def _run(budget: Budget, directory: Path, show: Callable[[str], None], on_candidate: OnProgress, bars: Bars) -> None:
     workload = demo_workload()
     people = directory / "people.csv"
     write_people(people)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 from hdmm.matrix import Matrix, Norm
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.strategy import Strategy
 from hdmm.workload import Encoded
 
+Limits: TypeAlias = Sequence[float | None]
+"""For every product a limit on the variance of its answers, or None."""
 MAX_CELLS_TOGETHER = 512
 """The most cells that several attributes may have together for OPT_0 over all of them."""
 
@@ -67,7 +69,5 @@ class WorstCase(ABC):
     """An operator that also has its own search for the least largest error."""
 
     @abstractmethod
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         """The strategy with the least worst ratio of a variance to its limit; None if the search does not apply."""

@@ -5,14 +5,13 @@ Under Gaussian noise it is optimal for any workload, up to the gap of its certif
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import final
 
 from hdmm.matrix import Norm
 from hdmm.matrix.axis_gram import DenseGram
-from hdmm.operators.base import MAX_CELLS_TOGETHER, Aside, Operator, Proposal, WorstCase
+from hdmm.operators.base import MAX_CELLS_TOGETHER, Aside, Limits, Operator, Proposal, WorstCase
 from hdmm.operators.kron import Kron
 from hdmm.operators.minimax.explicit import worst_explicit
 from hdmm.operators.opt0.gaussian import opt0_gaussian
@@ -58,7 +57,5 @@ class Explicit(Operator, WorstCase):
         block = Block(axes, (solution.matrix,))
         return Proposal(Strategy(workload.sizes, (block,), "explicit"), solution.bound)
 
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         return worst_explicit(workload, limits, effort) if norm == 2 else None

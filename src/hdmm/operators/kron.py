@@ -6,7 +6,7 @@ each attribute in turn is optimised for a surrogate Gram; attributes with two sc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import final
@@ -18,7 +18,7 @@ from hdmm.errors import TooLargeError
 from hdmm.estimators.inverse import error
 from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Identity, Matrix, Norm
 from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram
-from hdmm.operators.base import Aside, Operator, Proposal, Solution, WorstCase
+from hdmm.operators.base import Aside, Limits, Operator, Proposal, Solution, WorstCase
 from hdmm.operators.minimax.explicit import worst_product
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
@@ -83,9 +83,7 @@ class Kron(Operator, WorstCase):
         solution = solve_kron(problem, norm, effort, self.p, self.restarts, alone=len(axes) == 1)
         return Proposal(Strategy(workload.sizes, (Block(axes, tuple(solution.factors)),), "kron"), solution.bound)
 
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         return worst_product(workload, limits, effort) if norm == 2 and len(workload.products) == 1 else None
 
 

@@ -7,13 +7,12 @@ obstacle. (Compare ResidualPlanner, 2023, and Weighted Fourier Factorizations, 2
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Norm
-from hdmm.operators.base import Aside, Operator, Proposal, WorstCase
+from hdmm.operators.base import Aside, Limits, Operator, Proposal, WorstCase
 from hdmm.operators.minimax.residual import worst_residuals
 from hdmm.operators.residual_search import ResidualSearch
 from hdmm.optimise.descent import DEFAULT, Effort
@@ -49,7 +48,5 @@ class Residual(Operator, WorstCase):
             search.run(effort)
         return Proposal(search.strategy(workload.sizes))
 
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         return worst_residuals(workload, limits, effort) if norm == 2 else None

@@ -9,7 +9,6 @@ section 9.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -18,7 +17,7 @@ from hdmm.errors import TooLargeError
 from hdmm.estimators.inverse import inverse
 from hdmm.matrix import Array, Matrix
 from hdmm.matrix.axis_gram import DenseGram
-from hdmm.operators.base import MAX_CELLS_TOGETHER, Proposal
+from hdmm.operators.base import MAX_CELLS_TOGETHER, Limits, Proposal
 from hdmm.operators.minimax.weighted import UNLIMITED_WEIGHT
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.optimise.descent import Effort
@@ -41,7 +40,7 @@ _FLOOR = 1e-9
 """The least weight of an answer, relative to the mean: every answer stays supported."""
 
 
-def worst_explicit(workload: Encoded, limits: Sequence[float | None], effort: Effort) -> Proposal | None:
+def worst_explicit(workload: Encoded, limits: Limits, effort: Effort) -> Proposal | None:
     """Queries over all cells with the least worst ratio, and a bound on it; None if there are too many cells."""
     axes = workload.axes
     cells = prod(workload.sizes[axis] for axis in axes)
@@ -58,7 +57,7 @@ def worst_explicit(workload: Encoded, limits: Sequence[float | None], effort: Ef
     return Proposal(Strategy(workload.sizes, (block,), "kron" if len(axes) == 1 else "explicit"), bound)
 
 
-def worst_product(workload: Encoded, limits: Sequence[float | None], effort: Effort) -> Proposal | None:
+def worst_product(workload: Encoded, limits: Limits, effort: Effort) -> Proposal | None:
     """For a single product each attribute by itself: its worst answer is that of the worst row on every attribute."""
     (product,), (limit,) = workload.products, limits
     if limit is None or not product.axes or max(workload.sizes[axis] for axis in product.axes) > MAX_CELLS_TOGETHER:

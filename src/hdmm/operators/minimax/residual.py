@@ -23,7 +23,7 @@ from hdmm.estimators.residual import ResidualLeastSquares
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, Gram
 from hdmm.matrix.axes import subsets
-from hdmm.operators.base import Proposal
+from hdmm.operators.base import Limits, Proposal
 from hdmm.operators.minimax.weighted import LimitedProduct, bound_of, initial_weights
 from hdmm.operators.residual_search import ResidualSearch
 from hdmm.optimise.descent import Effort
@@ -58,7 +58,7 @@ _MAX_PAIRS = 1 << 24
 """The most pairs of an answer and a set."""
 
 
-def worst_residuals(workload: Encoded, limits: Sequence[float | None], effort: Effort) -> Proposal:
+def worst_residuals(workload: Encoded, limits: Limits, effort: Effort) -> Proposal:
     """Residuals with the least worst ratio of a variance to its limit; the bound is on that ratio for any strategy."""
     products = initial_weights(workload, limits)
     best: tuple[float, Strategy] | None = None

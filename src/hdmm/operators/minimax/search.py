@@ -7,7 +7,6 @@ docs/math.md, section 9.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from hdmm.estimators.estimator import LinearEstimator, Types, types_of, variances, worst_variance
 from hdmm.estimators.least_squares import local_least_squares
 from hdmm.matrix import Array, Norm
-from hdmm.operators.base import Aside, Operator, Proposal, WorstCase
+from hdmm.operators.base import Aside, Limits, Operator, Proposal, WorstCase
 from hdmm.operators.minimax.weighted import LimitedProduct, bound_of, initial_weights
 from hdmm.optimise.descent import Effort
 from hdmm.strategy import Strategy
@@ -32,12 +31,7 @@ _PATIENCE = 2
 
 
 def least_worst(
-    operator: Operator,
-    workload: Encoded,
-    limits: Sequence[float | None],
-    norm: Norm,
-    effort: Effort,
-    rounds: int = 1,
+    operator: Operator, workload: Encoded, limits: Limits, norm: Norm, effort: Effort, rounds: int = 1
 ) -> Proposal | Aside:
     """The strategy of an operator with the least worst ratio of a variance to its limit, and a bound on that ratio.
 
@@ -82,7 +76,7 @@ def least_worst(
     return Aside(reason) if best is None else Proposal(best[1], bound or None)
 
 
-def _counting(workload: Encoded, limits: Sequence[float | None]) -> tuple[Encoded, tuple[float | None, ...]]:
+def _counting(workload: Encoded, limits: Limits) -> tuple[Encoded, tuple[float | None, ...]]:
     """The products that count somebody, with their limits; multiples of the total become the total."""
     pairs = [(product, limit) for product, limit in zip(workload.products, limits, strict=True) if not product.empty]
     if not pairs:

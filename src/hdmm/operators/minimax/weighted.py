@@ -18,7 +18,7 @@ from hdmm.estimators.estimator import Types
 from hdmm.matrix import Array, AxisGram, Dense, Gram, Matrix
 from hdmm.matrix.axis_gram import DenseGram
 from hdmm.matrix.gram import GramTerm
-from hdmm.operators.base import MAX_CELLS_TOGETHER
+from hdmm.operators.base import MAX_CELLS_TOGETHER, Limits
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.weights import dyadic
 from hdmm.workload import Encoded, EncodedProduct
@@ -90,7 +90,7 @@ class LimitedProduct:
             yield from (GramTerm(scale * term.coefficient, term.factors) for term in self.product.terms)
 
 
-def initial_weights(workload: Encoded, limits: Sequence[float | None]) -> list[LimitedProduct]:
+def initial_weights(workload: Encoded, limits: Limits) -> list[LimitedProduct]:
     """All products; those with a limit share the weight 1 equally, the others have little weight beside it."""
     present = [limit for limit in limits if limit is not None]
     typical, others = float(np.median(present)), len(limits) - len(present)
