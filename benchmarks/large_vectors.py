@@ -92,9 +92,9 @@ def strategy_of(family: str, c: int, noise: str) -> Strategy:
         encoded = hdmm.marginals(schema, up_to=3).encoded
         proposal = hdmm.operators.Marginal().propose(encoded, norm)
         assert isinstance(proposal, Proposal)
-        found = quantise(proposal.strategy, encoded, norm)
-        assert isinstance(found, Quantised)
-        return found.strategy
+        quantised = quantise(proposal.strategy, encoded, norm)
+        assert isinstance(quantised, Quantised)
+        return quantised.strategy
     one = hdmm.Workload(hdmm.Schema(a=range(c))).add("prefixes", a=hdmm.Prefix()).encoded
     best = hdmm.operators.Kron().propose(one, norm)
     assert isinstance(best, Proposal)

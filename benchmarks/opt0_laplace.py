@@ -20,7 +20,7 @@ from time import perf_counter
 import numpy as np
 
 from hdmm.matrix.axis_gram import AllRangeGram, AxisGram, DenseGram, PrefixGram
-from hdmm.operators.opt0.coarse import Level
+from hdmm.operators.opt0.coarse import CellBlocks
 from hdmm.operators.opt0.laplace import opt0_laplace
 from hdmm.optimise.projected import descend_projected
 
@@ -69,12 +69,12 @@ def main() -> None:
     for name, gram in grams.items():
         V = gram.dense()
         value, gradient = textbook(V, theta)
-        for label, given in ((f"{name}, dense", DenseGram(V)), (name, gram)):
-            level = Level.of(given)
-            ours, slope = level.loss(theta)
+        for label, form in ((f"{name}, dense", DenseGram(V)), (name, gram)):
+            blocks = CellBlocks.of(form)
+            ours, slope = blocks.loss(theta)
             np.testing.assert_allclose(ours, value, rtol=1e-9)
             np.testing.assert_allclose(slope, gradient, atol=1e-7 * abs(gradient).max())
-            slow, fast = seconds(partial(textbook, V, theta), partial(level.loss, theta))
+            slow, fast = seconds(partial(textbook, V, theta), partial(blocks.loss, theta))
             print(f"{label:24}{slow:>14.3f}{fast:>10.3f}{slow / fast:>8.1f}")
         del V
     print("\n100 iterations on all ranges, from a random start")
@@ -82,8 +82,8 @@ def main() -> None:
     for n in arguments.sizes:
         start = np.random.default_rng(0).random((n // 16, n))
         began = perf_counter()
-        found = descend_projected(Level.of(AllRangeGram(n)).loss, start, iterations=100)
-        print(f"{n:>8,}{n // 16:>6}{perf_counter() - began:>10.1f}{found.evaluations:>13}")
+        descent = descend_projected(CellBlocks.of(AllRangeGram(n)).loss, start, iterations=100)
+        print(f"{n:>8,}{n // 16:>6}{perf_counter() - began:>10.1f}{descent.evaluations:>13}")
     print("\nthe whole search, and the RMSE at ε = 1")
     print(f"{'':12}{'n':>8}{'p':>6}{'seconds':>10}{'RMSE':>10}{'Identity':>10}")
     for n in arguments.large:

@@ -21,7 +21,7 @@ from hdmm.matrix import Norm
 from hdmm.operators.base import Proposal
 from hdmm.operators.marginal import Marginal
 from hdmm.operators.marginals.demand import demand_of
-from hdmm.operators.marginals.weights import All, Marginals, own
+from hdmm.operators.marginals.weights import AllMarginals, CandidateMarginals, initial_marginals
 from hdmm.workload import Encoded
 
 
@@ -70,7 +70,7 @@ def compare(attributes: int) -> None:
     encoded = workload(attributes)
     demand = demand_of(encoded, encoded.axes)
     assert demand is not None
-    textbook, lattice, listed = Textbook(encoded), All(demand), own(demand)
+    textbook, lattice, listed = Textbook(encoded), AllMarginals(demand), initial_marginals(demand)
     weights = np.random.default_rng(0).uniform(0.5, 1, len(lattice.sets))
     value, slopes = textbook.evaluate(weights)
     found, steep = lattice.evaluate(weights)
@@ -80,7 +80,7 @@ def compare(attributes: int) -> None:
     print(f"{'':44}{'seconds':>10}{'ratio':>9}")
     slow = seconds(partial(textbook.evaluate, weights), 2)
     print(f"{'paper, X(u) and triangular solves':44}{slow:>10.6f}{1:>9}")
-    cases: dict[str, tuple[Marginals, np.ndarray]] = {
+    cases: dict[str, tuple[CandidateMarginals, np.ndarray]] = {
         "hdmm, all marginals by sums over sets": (lattice, weights),
         f"hdmm, the workload's own {len(listed.sets):,}": (listed, weights[listed.sets]),
     }

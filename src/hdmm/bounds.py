@@ -9,20 +9,20 @@ import numpy as np
 from hdmm.demand.subsets import subsets_of
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Gram
-from hdmm.matrix.axis_gram import AllRangeGram, AxisGram, PrefixGram, RowsGram, SelectedGram, WidthGram, two_eigenvalues
+from hdmm.matrix.axis_gram import AxisGram, ChainGram, RowsGram, SelectedGram, WidthGram
 
-_EXPLICIT = 1 << 11
-"""The most cells for which a union's singular values are computed from its dense Gram."""
+_MAX_UNION_CELLS = 1 << 11
+"""The most cells for which the singular values of a union are computed from its dense Gram."""
 _ROUNDING = 1e-13
-"""What rounding may add to a sum of positive numbers, relatively: it is taken off, so that bounds are bounds."""
-_FACTOR = 1 << 12
+"""The relative error that rounding may add to a sum of positive numbers. It is taken off: bounds stay bounds."""
+_MAX_AXIS_CELLS = 1 << 12
 """The most cells of one attribute for which singular values are computed without a closed form."""
-_BANDED = 1 << 14
-"""The most cells for which the eigenvalues of a band matrix are computed: their time is quadratic."""
+_MAX_BANDED_CELLS = 1 << 14
+"""The most cells for which the eigenvalues of a band matrix are computed, in quadratic time."""
 
 
 def svd_bound(gram: Gram) -> float | None:
-    """The SVD bound (Σ singular values)²/n, a lower bound on ‖A‖²·‖WA⁺‖²; None where it cannot be computed.
+    """The SVD bound (Σ singular values)²/n, a lower bound on ‖A‖²·‖WA⁺‖²; None if it cannot be computed.
 
     It factorises over a single product (paper, SVD bound decomposition), has a closed form for unions of marginals
     (paper, section 8, with the multiplicities of docs/math.md, section 12), and is explicit on small domains.
@@ -31,26 +31,27 @@ def svd_bound(gram: Gram) -> float | None:
         return 0.0
     if len(gram.terms) == 1:
         (term,) = gram.terms
-        parts = [_singular_sum(gram.at(term, axis)) for axis in range(len(gram.sizes))]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-        squares = prod(part**2 / size for part, size in zip(known, gram.sizes, strict=True))
+        squares = 1.0
+        for axis, size in enumerate(gram.sizes):
+            singular_sum = _singular_sum(gram.at(term, axis))
+            if singular_sum is None:
+                return None
+            squares *= singular_sum**2 / size
         return term.coefficient * squares * (1 - _ROUNDING)
     marginal = _marginal_singular_sum(gram)
     if marginal is not None:
         return marginal**2 * (1 - _ROUNDING)
     cells = prod(gram.sizes)
-    if cells > _EXPLICIT:
+    if cells > _MAX_UNION_CELLS:
         return None
     return _root_sum(np.linalg.eigvalsh(gram.dense())) ** 2 / cells
 
 
 def _marginal_singular_sum(gram: Gram) -> float | None:
-    """The sum of the singular values over √n where every factor is αI + β11ᵀ; None for other Grams.
+    """The sum of the singular values over √n if every factor is αI + β11ᵀ; None for other Grams.
 
     All such Grams share eigenspaces, one for each set a of attributes, of dimension ∏_{i∈a}(n_i − 1); on it a factor
-    acts as α where i ∈ a and as α + βn_i elsewhere.
+    acts as α if i ∈ a and as α + βn_i otherwise.
     """
     try:
         subsets = subsets_of(gram)
@@ -65,36 +66,30 @@ def _marginal_singular_sum(gram: Gram) -> float | None:
     return float(np.sqrt(subsets.asked(errors)) @ np.array(multiplicities))
 
 
-def _singular_sum(factor: AxisGram) -> float | None:
-    """The sum of the singular values of the matrix behind a Gram."""
-    n = factor.size
-    even = two_eigenvalues(factor)
-    if even is not None:
-        return (n - 1) * sqrt(even[0]) + sqrt(even[1])
-    match factor:
-        case PrefixGram():
-            k = np.arange(1, n + 1)
-            # The inverse Gram is tridiag(−1, 2, −1) with a 1 in one corner: eigenvalues 4 sin²(π(2k − 1) / 2(2n + 1)).
-            return float(np.sum(1 / (2 * np.sin(np.pi * (2 * k - 1) / (4 * n + 2)))))
-        case AllRangeGram():
-            k = np.arange(1, n + 1)
-            # (n + 1) times the inverse of tridiag(−1, 2, −1), whose eigenvalues are 4 sin²(πk / 2(n + 1)).
-            return float(np.sum(np.sqrt(n + 1) / (2 * np.sin(np.pi * k / (2 * (n + 1))))))
-        case SelectedGram():  # a choice and an order of cells adds nothing but zeros
-            return _singular_sum(factor.inner)
-        case WidthGram() if n <= _BANDED:
+def _singular_sum(gram: AxisGram) -> float | None:
+    """The sum of the singular values of the matrix behind a Gram; None if there are too many cells."""
+    n = gram.size
+    pair = gram.two_eigenvalues()
+    if pair is not None:
+        return (n - 1) * sqrt(pair[0]) + sqrt(pair[1])
+    match gram:
+        case ChainGram():
+            return float(np.sum(np.sqrt(gram.scale) / (2 * np.sin(gram.angles()))))
+        case SelectedGram():  # the cells that are not selected add zeros
+            return _singular_sum(gram.inner)
+        case WidthGram() if n <= _MAX_BANDED_CELLS:
             from scipy.linalg import eigvals_banded
 
-            # WWᵀ has as many windows' cells in common as two windows overlap: a band of the width's size.
-            overlaps = np.arange(min(factor.width, n - factor.width + 1))
-            band = np.repeat((factor.width - overlaps)[:, None].astype(float), n - factor.width + 1, axis=1)
+            # An entry of WWᵀ is the number of cells that two ranges share: a band as wide as the ranges.
+            shifts = np.arange(min(gram.width, n - gram.width + 1))
+            band = np.repeat((gram.width - shifts)[:, None].astype(float), n - gram.width + 1, axis=1)
             return _root_sum(eigvals_banded(band, lower=True))
-        case RowsGram() if len(factor.rows) <= _FACTOR:
-            return _root_sum(np.linalg.eigvalsh(factor.rows @ factor.rows.T))
-    return _root_sum(np.linalg.eigvalsh(factor.dense())) if n <= _FACTOR else None
+        case RowsGram() if len(gram.rows) <= _MAX_AXIS_CELLS:
+            return _root_sum(np.linalg.eigvalsh(gram.rows @ gram.rows.T))
+    return _root_sum(np.linalg.eigvalsh(gram.dense())) if n <= _MAX_AXIS_CELLS else None
 
 
 def _root_sum(eigenvalues: Array) -> float:
-    """The sum of the roots, from below: what rounding may have added to an eigenvalue is taken off first."""
+    """The sum of the roots, from below: the error that rounding may have added to an eigenvalue is taken off first."""
     error = len(eigenvalues) * np.finfo(float).eps * eigenvalues.max(initial=0.0)
     return float(np.sqrt(np.clip(eigenvalues - error, 0, None)).sum())

@@ -1,4 +1,4 @@
-"""The demonstration: made-up people, a mixed workload, and a private release of it beside the truth."""
+"""The demonstration: made-up people, a mixed workload, and a private release compared with the truth."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PEOPLE = 100_000
 
 Bars: TypeAlias = Callable[[], AbstractContextManager[OnProgress]]
 
-_SHOWN = "income of adults"
+_SHOWN_TABLE = "income of adults"
 _RACES = ("White", "Black", "Native", "Asian", "Pacific", "Other race", "Two or more")
 _POSTAL = (
     "AK AL AR AZ CA CO CT DC DE FL GA HI IA ID IL IN KS KY LA MA MD ME MI MN MO MS MT NC ND NE NH NJ NM NV "
@@ -51,7 +51,7 @@ def demo_workload() -> Workload:
     workload = workload.add("age distribution by sex", sex=Identity() | Total(), age=Prefix())
     workload = workload.add("sex by age group by state", sex=Identity(), age=groups, state=Identity())
     workload = workload.add("adults by race", age=Where("age >= 18"), hispanic=Identity(), race=Identity() | Total())
-    workload = workload.add(_SHOWN, age=Where("age >= 18"), sex=Identity() | Total(), income=Prefix())
+    workload = workload.add(_SHOWN_TABLE, age=Where("age >= 18"), sex=Identity() | Total(), income=Prefix())
     return workload + marginals(person, up_to=1)
 
 
@@ -73,63 +73,51 @@ def write_people(path: Path, count: int = PEOPLE) -> None:
         )
 
 
-def run(
-    budget: Budget,
-    keep: Path | None,
-    tell: Callable[[str], None],
-    on_candidate: OnProgress,
-    bars: Bars,
-) -> None:
-    """Go the whole way once: people, plan, predicted error, release, a table, and a comparison with the truth."""
+def run(budget: Budget, keep: Path | None, show: Callable[[str], None], on_candidate: OnProgress, bars: Bars) -> None:
+    """Run all steps: people, plan, predicted error, release, a table, and a comparison with the truth."""
     if keep is not None:
         check_new(keep)
         keep.mkdir()
-        _run(budget, keep, tell, on_candidate, bars)
-        tell(f"\nkept in {keep}: people.csv, spec.yaml, people.plan and release/")
+        _run(budget, keep, show, on_candidate, bars)
+        show(f"\nkept in {keep}: people.csv, spec.yaml, people.plan and release/")
         return
     with scratch.directory() as directory:
-        _run(budget, directory, tell, on_candidate, bars)
+        _run(budget, directory, show, on_candidate, bars)
 
 
-def _run(
-    budget: Budget,
-    directory: Path,
-    tell: Callable[[str], None],
-    on_candidate: OnProgress,
-    bars: Bars,
-) -> None:
+def _run(budget: Budget, directory: Path, show: Callable[[str], None], on_candidate: OnProgress, bars: Bars) -> None:
     workload = demo_workload()
     people = directory / "people.csv"
     write_people(people)
-    tell(f"1. {PEOPLE:,} made-up people: {', '.join(workload.schema)}; {workload.schema.cells:,} cells\n")
-    tell(
+    show(f"1. {PEOPLE:,} made-up people: {', '.join(workload.schema)}; {workload.schema.cells:,} cells\n")
+    show(
         f"2. What to measure for {workload.query_count:,} queries in {len(workload.products)} products? No data needed."
     )
-    tell("   Candidates, with their RMSE at ε = 1:")
+    show("   Candidates, with their RMSE at ε = 1:")
     plan = select(workload, on_progress=on_candidate)
     Spec(workload.schema, workload).save(directory / "spec.yaml")
     plan.save(directory / "people.plan")
-    tell("\n3. The error to expect, before anything is spent:\n")
-    tell(plan.describe(budget))
+    show("\n3. The error to expect, before anything is spent:\n")
+    show(plan.describe(budget))
     with bars() as advance:
-        made = release(plan, people, budget, ledger=None, out=directory / "release", on_progress=advance)
+        released = release(plan, people, budget, ledger=None, out=directory / "release", on_progress=advance)
     truth = _truth(people, workload)
-    tell(f"\n4. Released, spending {budget}. The table {_SHOWN!r}, with 95% intervals,")
-    tell("   and the truth, shown here only because these people are made up:\n")
-    table = made.table(_SHOWN).to_pylist()
-    shown = [[*row.values(), int(true)] for row, true in zip(table, truth[_SHOWN], strict=True)]
-    tell(text_table([*table[0], "truth"], shown))
-    tell(_compare(made, truth))
+    show(f"\n4. Released, spending {budget}. The table {_SHOWN_TABLE!r}, with 95% intervals,")
+    show("   and the truth, shown here only because these people are made up:\n")
+    table = released.table(_SHOWN_TABLE).to_pylist()
+    shown = [[*row.values(), int(true)] for row, true in zip(table, truth[_SHOWN_TABLE], strict=True)]
+    show(text_table([*table[0], "truth"], shown))
+    show(_compare(released, truth))
 
 
-def _compare(made: Release, truth: dict[str, NDArray[np.int64]]) -> str:
+def _compare(released: Release, truth: dict[str, NDArray[np.int64]]) -> str:
     squared, covered, count = 0.0, 0, 0
-    for name, table in made.tables():
+    for name, table in released.tables():
         answer, low, high = (table[column].to_numpy() for column in ("answer", "low", "high"))
         squared += float(np.sum((answer - truth[name]) ** 2))
         covered += int(np.sum((low <= truth[name]) & (truth[name] <= high)))
         count += len(answer)
-    predicted = made.plan.rmse(made.budget)
+    predicted = released.plan.rmse(released.budget)
     return (
         f"\n5. Over all {count:,} answers: predicted RMSE {predicted:,.2f}, observed {sqrt(squared / count):,.2f}; "
         f"{covered / count:.1%} of the\n"

@@ -1,8 +1,8 @@
-"""What a strategy is to make small: the total squared error, or the largest error of any answer.
+"""The objective of a search: the total squared error, or the largest error of any answer.
 
-For the largest, every product may have a limit on the variance of its answers, and what counts is the largest ratio of
-a variance to its limit, over all rows of all products: the worst row, not the mean. Products without a limit are
-answered too, but their errors do not count.
+For the largest error, every product may have a limit on the variance of its answers. The objective is then the largest
+ratio of a variance to its limit, over all rows of all products: the worst row, not the mean. Products without a limit
+are answered too, but their errors do not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hdmm.matrix import Array, Norm
 from hdmm.workload import Encoded
 
 Aim = Literal["total", "max"]
-"""The word for what is to be small: the error of all answers together, or the largest one."""
+"""The error to make small: that of all answers together, or the largest one."""
 
 
 @final
@@ -33,7 +33,7 @@ class Objective:
         return Objective(tuple(1 / float(product.weight) ** 2 for product in workload.products))
 
     def value(self, estimator: LinearEstimator[Any], workload: Encoded, norm: Norm) -> float:
-        """What the objective is under a strategy, at unit noise."""
+        """The objective under a strategy, at unit noise."""
         if self.limits is None:
             return loss(estimator, workload, norm)
         return float(self.ratios(estimator, workload, estimator.strategy.unit_noise(norm)).max())
@@ -47,7 +47,7 @@ class Objective:
             if limit is None:
                 continue
             types = types_of(estimator, product)
-            alike = product.axes and all(len(one) == 1 for one in types)  # then the mean is the worst
-            worst = means[number] / product.queries if alike else worst_variance(estimator, product, noise)
+            one_type = product.axes and all(len(row_types) == 1 for row_types in types)  # then the mean is the worst
+            worst = means[number] / product.queries if one_type else worst_variance(estimator, product, noise)
             ratios[number] = worst / limit
         return ratios

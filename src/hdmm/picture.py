@@ -16,11 +16,12 @@ from hdmm.strategy import Block
 if TYPE_CHECKING:
     import altair
 
-_SIDE = 160
-"""The most rows and columns that are drawn; larger matrices are drawn by their largest entries."""
-_BLOCKS = 8
+_MAX_SIDE = 160
+"""The most rows and columns that are drawn; of larger matrices, the largest entry of each rectangle."""
+_MAX_BLOCKS = 8
 """The most blocks that are drawn: those with the largest weights."""
-_PANEL = 240
+_PANEL_PIXELS = 240
+"""Width and height of the picture of one factor."""
 
 
 def draw(plan: Plan, path: str | Path) -> None:
@@ -32,12 +33,11 @@ def draw(plan: Plan, path: str | Path) -> None:
     import altair as alt
 
     blocks = sorted(plan.mechanism.blocks, key=lambda block: -block.weight)
-    shown = [_row(plan, block) for block in blocks[:_BLOCKS] if block.axes]
+    shown = [_row(plan, block) for block in blocks[:_MAX_BLOCKS] if block.axes]
     if not shown:
         raise InputError("the plan measures only the total of all records; there is nothing to draw")
-    left = len(blocks) - len(shown)
     several = "s" if len(blocks) > 1 else ""
-    heaviest = f", the {len(shown)} heaviest shown" if left > 0 else ""
+    heaviest = f", the {len(shown)} heaviest shown" if len(shown) < len(blocks) else ""
     title = f"{plan.operator}: {len(blocks)} block{several}{heaviest}"
     chart = alt.vconcat(*shown, title=title).resolve_scale(color="independent")
     with alt.data_transformers.enable("default", max_rows=None):
@@ -64,7 +64,7 @@ def _panel(name: str, factor: Matrix) -> altair.Chart:
     data = alt.InlineData(values=values)
     count = f"{factor.shape[0]:,} queries over {factor.shape[1]:,} values"
     chart: altair.Chart = (
-        alt.Chart(data, title=alt.Title(f"{name}: {count}", fontSize=11), width=_PANEL, height=_PANEL)
+        alt.Chart(data, title=alt.Title(f"{name}: {count}", fontSize=11), width=_PANEL_PIXELS, height=_PANEL_PIXELS)
         .mark_rect()
         .encode(
             x=alt.X("value:O", axis=None, scale=alt.Scale(domain=list(range(grid.shape[1])))),
@@ -76,14 +76,14 @@ def _panel(name: str, factor: Matrix) -> altair.Chart:
 
 
 def _grid(factor: Matrix) -> Array:
-    """The sizes of the entries; where there are too many to see, the largest of each rectangle."""
+    """The absolute values of the entries; if there are too many to see, the largest of each rectangle."""
     if isinstance(factor, Identity):
-        return np.eye(min(factor.n, _SIDE))
+        return np.eye(min(factor.n, _MAX_SIDE))
     if factor.shape[0] * factor.shape[1] > DENSE_LIMIT:
         raise TooLargeError(f"a factor of {factor.shape[0]} × {factor.shape[1]} entries is too large to draw")
     sizes = abs(factor.dense().astype(float))
     for axis in (0, 1):
-        if sizes.shape[axis] > _SIDE:
-            starts = np.linspace(0, sizes.shape[axis], _SIDE, endpoint=False).astype(np.int64)
+        if sizes.shape[axis] > _MAX_SIDE:
+            starts = np.linspace(0, sizes.shape[axis], _MAX_SIDE, endpoint=False).astype(np.int64)
             sizes = np.maximum.reduceat(sizes, starts, axis=axis)
     return sizes

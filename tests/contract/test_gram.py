@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hdmm.matrix.axis_gram import AxisGram, PrefixGram, RestrictedGram, two_eigenvalues
+from hdmm.matrix.axis_gram import AxisGram, PrefixGram, RestrictedGram
 from tests.contract.zoo import GRAMS
 
 every = pytest.mark.parametrize(("gram", "entries"), GRAMS.values(), ids=GRAMS.keys())
@@ -51,7 +51,7 @@ def test_two_eigenvalues_are_known_if_the_entries_have_only_two(gram: AxisGram, 
     apart, same = entries[~np.eye(n, dtype=bool)], np.diagonal(entries)
     pair = same[0] - apart[0], same[0] + (n - 1) * apart[0]
     only_two = np.ptp(apart) < 1e-12 and np.ptp(same) < 1e-12
-    assert two_eigenvalues(gram) == (pytest.approx(pair) if only_two else None)
+    assert gram.two_eigenvalues() == (pytest.approx(pair) if only_two else None)
 
 
 def test_a_gram_restricted_on_both_sides_alike_is_symmetric():

@@ -50,7 +50,7 @@ from hdmm.matrix.axis_gram import (
 from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.pidentity import PIdentityGram, _ProductGram
-from hdmm.operators.opt0.laplace import _Part
+from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
 from hdmm.strategy import Block, Strategy
@@ -156,7 +156,7 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "by products": (_ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
     "sines": (WavesGram("sine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _sines(5) * _RIGHT)),
     "cosines": (WavesGram("cosine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _cosines(5) * _RIGHT)),
-    "some cells": (_Part(PrefixGram(5), np.array([0, 2, 3])), _square(np.tri(5))[np.ix_([0, 2, 3], [0, 2, 3])]),
+    "some cells": (_PartGram(PrefixGram(5), np.array([0, 2, 3])), _square(np.tri(5))[np.ix_([0, 2, 3], [0, 2, 3])]),
 }
 """Every kind of Gram over one attribute, and its entries written out."""
 

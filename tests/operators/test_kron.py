@@ -13,7 +13,7 @@ from hdmm.estimators.blockwise import BlockLeastSquares
 from hdmm.estimators.least_squares import local_least_squares
 from hdmm.estimators.least_squares import strategy_loss as loss
 from hdmm.operators.base import Aside
-from hdmm.operators.opt0.two_scalars import Even
+from hdmm.operators.opt0.two_scalars import TwoScalars
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.selection.quantise import Quantised, quantise
 from hdmm.strategy import sensitivity
@@ -96,7 +96,7 @@ def test_groups_that_do_not_fit_are_refused(groups, message):
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_the_errors_of_two_scalars_and_their_slopes(norm):
-    even, pairs = Even(5, norm), np.array([[1.0, 1.0], [0.0, 5.0], [2.0, 7.0]])
+    even, pairs = TwoScalars(5, norm), np.array([[1.0, 1.0], [0.0, 5.0], [2.0, 7.0]])
     matrix = even.matrix(0.3).dense()
     inverse = np.linalg.inv(matrix.T @ matrix)
     errors, slopes = even.errors(0.3, pairs)

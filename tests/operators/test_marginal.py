@@ -19,9 +19,9 @@ from hdmm.estimators.least_squares import local_least_squares
 from hdmm.estimators.least_squares import strategy_loss as loss
 from hdmm.matrix import Norm
 from hdmm.operators.marginal import Marginal
-from hdmm.operators.marginals.convex import among_all, closed_form, convex
+from hdmm.operators.marginals.convex import among_all, closed_form, convex_weights
 from hdmm.operators.marginals.demand import Demand, contained, demand_of
-from hdmm.operators.marginals.weights import All, Some, Weighted, own, settle
+from hdmm.operators.marginals.weights import AllMarginals, ListedMarginals, WeightedMarginals, initial_marginals, settle
 from hdmm.optimise.descent import Effort
 from hdmm.paper import census, workloads
 from hdmm.paper.check import WORKLOADS, tables
@@ -78,7 +78,7 @@ def test_thm_margobj_the_error_is_that_of_matrices_written_out(weights):
     if not weights.any():
         return
     asked = demand(MIXED)
-    assert All(asked).evaluate(weights)[0] == pytest.approx(dense_error(MIXED, weights), rel=1e-9)
+    assert AllMarginals(asked).evaluate(weights)[0] == pytest.approx(dense_error(MIXED, weights), rel=1e-9)
 
 
 @given(WEIGHTS)
@@ -87,15 +87,15 @@ def test_listed_marginals_and_all_marginals_agree(weights):
     chosen = np.flatnonzero(weights)
     if not len(chosen):
         return
-    error, slopes = Some(asked, chosen).evaluate(weights[chosen])
-    expected, all_slopes = All(asked).evaluate(weights)
+    error, slopes = ListedMarginals(asked, chosen).evaluate(weights[chosen])
+    expected, all_slopes = AllMarginals(asked).evaluate(weights)
     assert error == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(slopes, all_slopes[chosen], rtol=1e-12)
 
 
 @given(arrays(float, 8, elements=st.floats(0.1, 3)))
 def test_the_slopes_are_finite_differences(weights):
-    error = All(demand(MIXED))
+    error = AllMarginals(demand(MIXED))
     _, slopes = error.evaluate(weights)
     for place, step in enumerate(np.eye(8) * 1e-5):
         ahead, behind = (error.evaluate(np.sqrt(weights**2 + move))[0] for move in (step, -step))
@@ -112,8 +112,8 @@ def test_contained_finds_every_pair(sets, among):
 @pytest.mark.parametrize("norm", [1, 2])
 @given(start=arrays(float, 8, elements=st.floats(0.01, 3)))
 def test_no_step_makes_weights_worse(start, norm):
-    asked = All(demand(MIXED))
-    found = Weighted.of(asked, start, norm)
+    asked = AllMarginals(demand(MIXED))
+    found = WeightedMarginals.of(asked, start, norm)
     for _ in range(20):
         step = settle(asked, found.weights, norm, QUICK, iterations=1, tolerance=0)
         assert step.error <= found.error * (1 + 1e-12)
@@ -122,20 +122,20 @@ def test_no_step_makes_weights_worse(start, norm):
 
 @given(start=arrays(float, 8, elements=st.floats(0.01, 3)))
 def test_the_gap_of_any_weights_is_no_promise_too_much(start):
-    found = Weighted.of(All(demand(MIXED)), start, 2)
+    found = WeightedMarginals.of(AllMarginals(demand(MIXED)), start, 2)
     assert found.error / (1 + found.gap) <= gaussian_optimum() * (1 + 1e-6)
 
 
 @cache
 def gaussian_optimum() -> float:
-    return convex(demand(MIXED), QUICK).error
+    return convex_weights(demand(MIXED), QUICK).error
 
 
 def test_the_gaussian_optimum_is_that_of_a_general_solver():
-    asked = All(demand(MIXED))
+    asked = AllMarginals(demand(MIXED))
 
     def logarithm(logs: np.ndarray) -> float:
-        return log(Weighted.of(asked, np.exp(logs), 2).error)
+        return log(WeightedMarginals.of(asked, np.exp(logs), 2).error)
 
     general = minimize(logarithm, np.zeros(8), method="L-BFGS-B", jac="3-point")
     assert gaussian_optimum() == pytest.approx(np.exp(general.fun), rel=1e-4)
@@ -143,7 +143,7 @@ def test_the_gaussian_optimum_is_that_of_a_general_solver():
 
 def test_adult_is_proved_optimal_among_all_marginals_under_gaussian_noise():
     encoded = workloads.adult_marginals().encoded
-    found = convex(demand(encoded), QUICK)
+    found = convex_weights(demand(encoded), QUICK)
     assert among_all(found).gap <= 1e-4
     assert sqrt(SIGMA**2 * found.error / encoded.query_count) == pytest.approx(46.18, abs=0.005)
 
@@ -151,15 +151,15 @@ def test_adult_is_proved_optimal_among_all_marginals_under_gaussian_noise():
 def test_the_certificate_sees_a_marginal_that_is_missing():
     """The workload's own marginals are not enough for Adult: with them alone it is 46.19."""
     asked = demand(workloads.adult_marginals().encoded)
-    alone = settle(own(asked), np.ones(len(asked.sets)), 2, QUICK, iterations=500, tolerance=1e-6)
+    alone = settle(initial_marginals(asked), np.ones(len(asked.sets)), 2, QUICK, iterations=500, tolerance=1e-6)
     assert alone.gap <= 1e-6
     assert among_all(alone).gap > 1e-3
 
 
 def test_thm_optsvdbmarg_where_it_is_real_the_closed_form_is_optimal():
     encoded = workloads.cps_marginals().encoded
-    asked = own(demand(encoded))
-    found = Weighted.of(asked, closed_form(asked), 2)
+    asked = initial_marginals(demand(encoded))
+    found = WeightedMarginals.of(asked, closed_form(asked), 2)
     assert found.gap <= 1e-9
     assert found.error == pytest.approx(svd_bound(encoded.gram()), rel=1e-9)
 
@@ -196,7 +196,7 @@ def test_the_loss_of_the_blocks_is_what_was_optimised(norm):
     asked = demand(encoded)
     sets = np.array([sum(1 << axis for axis in block.axes) for block in strategy.blocks])
     weights = np.array([float(block.weight) for block in strategy.blocks])
-    best = settle(Some(asked, sets), weights, norm, QUICK, iterations=2000, tolerance=1e-12)
+    best = settle(ListedMarginals(asked, sets), weights, norm, QUICK, iterations=2000, tolerance=1e-12)
     assert loss(strategy, encoded, norm) == pytest.approx(best.error, rel=2e-6)
 
 

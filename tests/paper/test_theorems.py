@@ -75,8 +75,8 @@ def test_ex_imp_vec(cells, queries, explicit, implicit, state):
     encoded = (paper.sf1_plus() if state else paper.sf1()).encoded
     assert (prod(encoded.sizes), encoded.query_count) == (cells, queries)
     assert sum(encoded.sizes) == 200 + 51 * state
-    assert shown(queries * cells * sizes._VALUE) == explicit
-    assert shown(queries * sum(encoded.sizes) * sizes._VALUE) == implicit
+    assert shown(queries * cells * sizes._BYTES_PER_NUMBER) == explicit
+    assert shown(queries * sum(encoded.sizes) * sizes._BYTES_PER_NUMBER) == implicit
 
 
 def test_ex_implicit_workload_size_of_statements():

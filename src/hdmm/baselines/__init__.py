@@ -1,4 +1,4 @@
-"""Competitors: strategies that need no optimisation."""
+"""Baselines: operators that need no optimisation."""
 
 from hdmm.baselines.identity import Identity
 from hdmm.baselines.marginals import Marginals

@@ -11,8 +11,8 @@ from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded
 
-_WIDEST = 10
-"""A marginal of d attributes has 2^d residuals."""
+_MAX_ATTRIBUTES = 10
+"""The most attributes of a marginal: with d attributes it has 2^d residuals."""
 
 
 @final
@@ -26,7 +26,7 @@ class Marginals(Operator):
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
         sets = dict.fromkeys(product.axes for product in workload.sought.products)
         widest = max(len(axes) for axes in sets)
-        if widest > _WIDEST:
-            return Aside(f"a product has {widest} attributes; at most {_WIDEST} have few enough residuals")
+        if widest > _MAX_ATTRIBUTES:
+            return Aside(f"a product has {widest} attributes; at most {_MAX_ATTRIBUTES} have few enough residuals")
         blocks = (Block(axes, tuple(Identity(workload.sizes[axis]) for axis in axes)) for axes in sets)
         return Proposal(Strategy(workload.sizes, tuple(blocks), "marginal"))

@@ -15,7 +15,10 @@ from hdmm.workload import Encoded
 @final
 @dataclass(frozen=True)
 class Plain(Operator):
-    """Measure every product as it is asked, with noise for all of them together; weights become shares."""
+    """Measure every product as it is asked, with noise for all of them together.
+
+    Weights of products become shares of the budget.
+    """
 
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal:
         asked = [product for product in workload.products if not product.empty]

@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix.arrays import Array
-from hdmm.matrix.axis_gram import AxisGram, DenseGram, OnesGram, RestrictedGram, SumGram, two_eigenvalues
+from hdmm.matrix.axis_gram import AxisGram, DenseGram, OnesGram, RestrictedGram, SumGram
 from hdmm.matrix.gram import Gram
 
 _MIN_SHARE = 1e-11
@@ -89,7 +89,7 @@ class Problem:
         if len(factors) == 1 and shares[0] == 1:
             return factors[0]
         total = SumGram(tuple((float(share), factor) for share, factor in zip(shares, factors, strict=True)))
-        if len(factors) > 1 and total.size <= _MAX_WRITTEN_CELLS and two_eigenvalues(total) is None:
+        if len(factors) > 1 and total.size <= _MAX_WRITTEN_CELLS and total.two_eigenvalues() is None:
             return DenseGram(self.added(shares, place))
         return total
 
@@ -114,7 +114,7 @@ class Problem:
     @cached_property
     def even(self) -> list[Array | None]:
         """For each axis whose factors are all αI + β11ᵀ, their two eigenvalues; None for the others."""
-        pairs = [[two_eigenvalues(factor) for factor in factors] for factors in self.factors]
+        pairs = [[factor.two_eigenvalues() for factor in factors] for factors in self.factors]
         return [None if None in axis_pairs else np.array(axis_pairs) for axis_pairs in pairs]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class AxisGram(ABC):
     def trace(self) -> float:
         """The sum of the diagonal. Default: of the diagonal written out."""
         return float(self.diagonal().sum())
+
+    def two_eigenvalues(self) -> tuple[float, float] | None:
+        """For αI + β11ᵀ the eigenvalues on vectors that sum to zero and on the constant vector. By default, None."""
+        return None
 
     def dense(self) -> Array:
         """All entries; refused if they would not fit."""
@@ -107,6 +111,9 @@ class IdentityGram(_StructuredGram):
     def trace(self) -> float:
         return float(self.n)
 
+    def two_eigenvalues(self) -> tuple[float, float]:
+        return 1.0, 1.0
+
     def diagonal(self) -> Array:
         return np.ones(self.n)
 
@@ -125,6 +132,9 @@ class OnesGram(_StructuredGram):
     def trace(self) -> float:
         return float(self.n)
 
+    def two_eigenvalues(self) -> tuple[float, float]:
+        return 0.0, float(self.n)
+
     def diagonal(self) -> Array:
         return np.ones(self.n)
 
@@ -132,10 +142,39 @@ class OnesGram(_StructuredGram):
         return float(self.n) ** 2
 
 
+@dataclass(frozen=True)
+class ChainGram(_StructuredGram):
+    """A Gram c·T⁻¹, where T has ``corner``, 2, 2, … on its diagonal and −1 beside it."""
+
+    corner: ClassVar[float]
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """c."""
+
+    @abstractmethod
+    def angles(self) -> Array:
+        """Ascending; the eigenvalues of T are 4·sin² of them."""
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of T."""
+        return np.concatenate([[self.corner], np.full(self.n - 1, 2.0)])
+
+
 @final
 @dataclass(frozen=True)
-class PrefixGram(_StructuredGram):
+class PrefixGram(ChainGram):
     """The Gram of Prefix: n − max(i, j)."""
+
+    corner = 1.0
+
+    @property
+    def scale(self) -> float:
+        return 1.0
+
+    def angles(self) -> Array:
+        return np.pi * np.arange(1, 2 * self.n, 2) / (4 * self.n + 2)
 
     def apply(self, x: Array) -> Array:
         running = running_sums(x)
@@ -150,8 +189,17 @@ class PrefixGram(_StructuredGram):
 
 @final
 @dataclass(frozen=True)
-class AllRangeGram(_StructuredGram):
+class AllRangeGram(ChainGram):
     """The Gram of AllRange: (min(i, j) + 1)(n − max(i, j))."""
+
+    corner = 2.0
+
+    @property
+    def scale(self) -> float:
+        return self.n + 1.0
+
+    def angles(self) -> Array:
+        return np.pi * np.arange(1, self.n + 1) / (2 * self.n + 2)
 
     def apply(self, x: Array) -> Array:
         up = along(np.arange(1.0, self.n + 1), x)
@@ -287,16 +335,7 @@ class SumGram(AxisGram):
     def total(self) -> float:
         return sum(c * factor.total() for c, factor in self.terms)
 
-
-def two_eigenvalues(factor: AxisGram) -> tuple[float, float] | None:
-    """The eigenvalues of αI + β11ᵀ on vectors that sum to zero, and on the constant vector."""
-    match factor:
-        case IdentityGram():
-            return 1.0, 1.0
-        case OnesGram():
-            return 0.0, float(factor.n)
-        case SumGram():
-            parts = [(c, two_eigenvalues(part)) for c, part in factor.terms]
-            known = [(c * pair[0], c * pair[1]) for c, pair in parts if pair is not None]
-            return (sum(a for a, _ in known), sum(b for _, b in known)) if len(known) == len(parts) else None
-    return None
+    def two_eigenvalues(self) -> tuple[float, float] | None:
+        pairs = [(c, factor.two_eigenvalues()) for c, factor in self.terms]
+        scaled = [(c * pair[0], c * pair[1]) for c, pair in pairs if pair is not None]
+        return (sum(a for a, _ in scaled), sum(b for _, b in scaled)) if len(scaled) == len(pairs) else None

@@ -1,19 +1,21 @@
-"""What every operator and every competitor can do."""
+"""The interface of operators and baselines."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 from hdmm.matrix import Matrix, Norm
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.strategy import Strategy
 from hdmm.workload import Encoded
 
+Limits: TypeAlias = Sequence[float | None]
+"""For every product a limit on the variance of its answers, or None."""
 MAX_CELLS_TOGETHER = 512
-"""The most cells of several attributes together over which OPT_0 is solved."""
+"""The most cells that several attributes may have together for OPT_0 over all of them."""
 
 
 @final
@@ -32,7 +34,7 @@ class Solution:
 @final
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A strategy for a workload, and a proved lower bound on every strategy's loss, if the operator found one."""
+    """A strategy for a workload, and a lower bound on the loss of every strategy, if the operator proved one."""
 
     strategy: Strategy
     bound: float | None = None
@@ -41,7 +43,7 @@ class Proposal:
 @final
 @dataclass(frozen=True)
 class Aside:
-    """An operator stands aside: the reason why it has no strategy for a workload."""
+    """The reason why an operator has no strategy for a workload."""
 
     reason: str
 
@@ -51,23 +53,21 @@ class Operator(ABC):
 
     @property
     def name(self) -> str:
-        """The name under which plans list it."""
+        """The name that plans list."""
         return type(self).__name__
 
     def random(self, norm: Norm) -> bool:
-        """Whether random starts decide what it finds, so that more of them may find better. By default they do not."""
+        """Whether random starts decide the result, so that more of them may improve it. By default, no."""
         return False
 
     @abstractmethod
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
-        """A strategy under noise of that norm (1: Laplace, 2: Gaussian), or why the operator does not apply."""
+        """A strategy for noise of this norm (1: Laplace, 2: Gaussian), or the reason why there is none."""
 
 
 class WorstCase(ABC):
-    """An operator that also has a search of its own for the least largest error."""
+    """An operator that also has its own search for the least largest error."""
 
     @abstractmethod
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         """The strategy with the least worst ratio of a variance to its limit; None if the search does not apply."""

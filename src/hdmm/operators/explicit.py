@@ -1,18 +1,17 @@
-"""OPT_0: the best strategy over the cells themselves, on one attribute or on several of few cells (paper, section 4).
+"""OPT_0: the best strategy over all cells, of one attribute or of several with few cells (paper, section 4).
 
-Under Gaussian noise it is the optimum up to the certificate, whatever the workload.
+Under Gaussian noise it is optimal for any workload, up to the gap of its certificate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import final
 
 from hdmm.matrix import Norm
 from hdmm.matrix.axis_gram import DenseGram
-from hdmm.operators.base import MAX_CELLS_TOGETHER, Aside, Operator, Proposal, WorstCase
+from hdmm.operators.base import MAX_CELLS_TOGETHER, Aside, Limits, Operator, Proposal, WorstCase
 from hdmm.operators.kron import Kron
 from hdmm.operators.minimax.explicit import worst_explicit
 from hdmm.operators.opt0.gaussian import opt0_gaussian
@@ -22,14 +21,18 @@ from hdmm.strategy import Block, Strategy
 from hdmm.text import count_text
 from hdmm.workload import Encoded
 
-_FEWER = 5
-"""Random starts over the cells of several attributes take longer, and find less, than those on one attribute."""
+_RESTARTS_PER_START = 5
+"""Over the cells of several attributes, a random start takes longer and finds less: there is one for five restarts."""
 
 
 @final
 @dataclass(frozen=True)
 class Explicit(Operator, WorstCase):
-    """Optimise the queries over all cells of the workload's attributes; ``p`` is the number of extra queries."""
+    """Optimise queries over all cells of the workload's attributes; ``p`` is the number of extra queries.
+
+    OPT_0 in the paper. Choose it for one attribute, or for several with at most 512 cells together: there its
+    strategies are the most general.
+    """
 
     p: int | None = None
 
@@ -49,12 +52,10 @@ class Explicit(Operator, WorstCase):
         if norm == 2:
             solution = opt0_gaussian(gram, effort=effort)
         else:
-            fewer = replace(effort, restarts=-(-effort.restarts // _FEWER))
+            fewer = replace(effort, restarts=-(-effort.restarts // _RESTARTS_PER_START))
             solution = opt0_laplace(gram, self.p, effort=fewer)
         block = Block(axes, (solution.matrix,))
         return Proposal(Strategy(workload.sizes, (block,), "explicit"), solution.bound)
 
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         return worst_explicit(workload, limits, effort) if norm == 2 else None

@@ -1,12 +1,12 @@
 """OPT_⊗: one Kronecker product for the whole workload, optimised one attribute at a time (paper, section 6).
 
-For a single product the attributes are independent, and a certificate of each makes one of all. For a union each
-attribute in turn sees a surrogate Gram; attributes with two scalars are optimised jointly.
+The attributes of a single product are independent, and their certificates multiply to one for the product. For a union
+each attribute in turn is optimised for a surrogate Gram; attributes with two scalars are optimised jointly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import final
@@ -17,37 +17,50 @@ from hdmm.demand.kron_loss import Problem
 from hdmm.errors import TooLargeError
 from hdmm.estimators.inverse import error
 from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Identity, Matrix, Norm
-from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram, two_eigenvalues
-from hdmm.operators.base import Aside, Operator, Proposal, Solution, WorstCase
+from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram
+from hdmm.operators.base import Aside, Limits, Operator, Proposal, Solution, WorstCase
 from hdmm.operators.minimax.explicit import worst_product
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
-from hdmm.operators.opt0.two_scalars import Even
+from hdmm.operators.opt0.two_scalars import TwoScalars
 from hdmm.optimise.descent import DEFAULT, Effort, descend
 from hdmm.strategy import Block, Strategy
 from hdmm.text import count_text
 from hdmm.workload import Encoded
 
-_MOST = 1 << 400
-"""The most cells: the errors of more would overflow."""
-_FEWEST, _FEW, _ROUNDS = 2, 3, 25
-_ENOUGH = 1e-5
+_MAX_CELLS = 1 << 400
+"""With more cells, errors would overflow."""
+_QUICK_ROUNDS = 2
+"""Rounds for a rough answer."""
+_FIRST_ROUNDS = 3
+"""Rounds from every start."""
+_MAX_ROUNDS = 25
+"""Rounds from the starts that go on."""
+_LEAST_GAIN = 1e-5
 """A round that improves the loss by less than this ratio is the last."""
 _KEPT = 2
 """How many of the starts go on after the first rounds."""
-_FAR = 2.0
-"""How much larger than the loss to beat a loss may be for the search to go on."""
-_QUICKEST, _QUICK, _ITERATIONS = 30, 60, 500
-"""Steps of a descent on one attribute: for a rough answer, in the first rounds, and then."""
-_LIGHT = 1e-3
-_HEAVY = (0.5, 0.9, 0.1)
+_MAX_EXCESS = 2.0
+"""The search goes on only if its loss is less than this many times the loss to beat."""
+_QUICK_ITERATIONS = 30
+"""Steps of a descent on one attribute for a rough answer."""
+_FIRST_ITERATIONS = 60
+"""Steps of a descent on one attribute while starts compete."""
+_ITERATIONS = 500
+"""Steps of a descent on one attribute from the best start."""
+_LIGHT_TOTAL = 1e-3
+"""Totals of less weight are left out if that is not worse."""
+_INITIAL_TOTALS = (0.5, 0.9, 0.1)
 """Weights of the totals to start from."""
 
 
 @final
 @dataclass(frozen=True)
 class Kron(Operator, WorstCase):
-    """Measure one Kronecker product. ``p`` is the number of extra queries on an attribute, by default its size / 16."""
+    """Measure one Kronecker product. ``p`` is the number of extra queries on an attribute, by default its size / 16.
+
+    OPT_⊗ in the paper. Choose it for a single product, or for products that ask about the same attributes.
+    """
 
     restarts: int | None = None
     p: int | None = None
@@ -61,34 +74,31 @@ class Kron(Operator, WorstCase):
         if not axes:
             return Aside("only totals are asked for: there is nothing to optimise")
         cells = prod(workload.sizes[axis] for axis in axes)
-        if cells > _MOST:
+        if cells > _MAX_CELLS:
             raise TooLargeError(
                 f"one strategy for {count_text(cells)} cells over {len(axes)} attributes is out of reach: "
                 "ask for products of fewer attributes, or declare coarser domains"
             )
         problem = Problem(workload.compact.gram(), axes)
-        solved = solve(problem, norm, effort, self.p, self.restarts, alone=len(axes) == 1)
-        return Proposal(Strategy(workload.sizes, (Block(axes, tuple(solved.factors)),), "kron"), solved.bound)
+        solution = solve_kron(problem, norm, effort, self.p, self.restarts, alone=len(axes) == 1)
+        return Proposal(Strategy(workload.sizes, (Block(axes, tuple(solution.factors)),), "kron"), solution.bound)
 
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         return worst_product(workload, limits, effort) if norm == 2 and len(workload.products) == 1 else None
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """A Kronecker strategy of sensitivity 1: its factors, the errors of every Gram factor under them, and its loss."""
+class KronSolution:
+    """A Kronecker strategy of sensitivity 1: its factors, and its loss."""
 
     factors: list[Matrix]
-    errors: list[Array]
     loss: float
     bound: float | None = None
     """A proved lower bound on the loss of every strategy."""
 
 
-def solve(
+def solve_kron(
     problem: Problem,
     norm: Norm,
     effort: Effort,
@@ -96,46 +106,43 @@ def solve(
     restarts: int | None = None,
     *,
     alone: bool = False,
-) -> Solved:
+) -> KronSolution:
     """The best of several descents, most of them short; the attributes of a single product need only one each."""
     if len(problem.coefficients) == 1 or len(problem.axes) == 1:
         return _independent(problem, norm, effort, p, alone)
-    starts = 1 + (effort.restarts if restarts is None else restarts)
     if effort.quick:
-        return _Descent(problem, norm, effort, p, 0).run(_FEWEST, _QUICKEST).solved()
-    tried: list[_Descent] = []
-    for start in range(max(starts, len(_HEAVY))):
-        if tried and effort.over:
+        return _Descent(problem, norm, effort, p, 0).run(_QUICK_ROUNDS, _QUICK_ITERATIONS).solution()
+    starts = 1 + (effort.restarts if restarts is None else restarts)
+    descents: list[_Descent] = []
+    for start in range(max(starts, len(_INITIAL_TOTALS))):
+        if descents and effort.over:
             break
-        tried.append(_Descent(problem, norm, effort, p, start).run(_FEW, _QUICK))
-    tried.sort(key=lambda one: one.loss)
-    if tried[0].loss < _FAR * effort.beat:
-        for one in tried[:_KEPT]:
-            one.run(_ROUNDS, _QUICK, widely=False)
-        best = min(tried, key=lambda one: one.loss)
-        return best.run(_ROUNDS, _ITERATIONS).solved()
-    return tried[0].solved()
+        descents.append(_Descent(problem, norm, effort, p, start).run(_FIRST_ROUNDS, _FIRST_ITERATIONS))
+    descents.sort(key=lambda descent: descent.loss)
+    if not descents[0].loss < _MAX_EXCESS * effort.beat:
+        return descents[0].solution()
+    for descent in descents[:_KEPT]:
+        descent.run(_MAX_ROUNDS, _FIRST_ITERATIONS, restarted=False)
+    best = min(descents, key=lambda descent: descent.loss)
+    return best.run(_MAX_ROUNDS, _ITERATIONS).solution()
 
 
-def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, alone: bool) -> Solved:
+def _independent(problem: Problem, norm: Norm, effort: Effort, p: int | None, alone: bool) -> KronSolution:
     """One term, or one attribute: the loss is a product over the attributes, and so is its lower bound."""
-    errors = [np.ones(len(factors)) for factors in problem.factors]
-    factors: list[Matrix] = []
-    bounds: list[float | None] = []
+    ones = [np.ones(len(grams)) for grams in problem.factors]
+    iterations = _QUICK_ITERATIONS if effort.quick else _ITERATIONS
+    solutions = []
     for place in range(len(problem.axes)):
-        gram = problem.surrogate(errors, place)  # on one attribute the whole Gram, otherwise this attribute's alone
-        iterations = _QUICKEST if effort.quick else _ITERATIONS
-        solution = _opt0(gram, norm, effort, p, Identity(gram.size), iterations, alone=alone)
-        factors.append(solution.matrix)
-        bounds.append(solution.bound)
-    errors = [
-        np.array([error(factor, gram) for gram in grams])
-        for factor, grams in zip(factors, problem.factors, strict=True)
-    ]
-    known = [bound for bound in bounds if bound is not None]
+        gram = problem.surrogate(ones, place)  # on one attribute the whole Gram, otherwise this attribute's alone
+        solutions.append(_opt0(gram, norm, effort, p, Identity(gram.size), iterations, alone=alone))
+    factors = [solution.matrix for solution in solutions]
+    pairs = zip(factors, problem.factors, strict=True)
+    loss = problem.loss([np.array([error(factor, gram) for gram in grams]) for factor, grams in pairs])
+    bounds = [solution.bound for solution in solutions if solution.bound is not None]
+    if len(bounds) < len(solutions):
+        return KronSolution(factors, loss)
     scale = problem.coefficients[0] ** (1 - len(problem.axes)) if len(problem.coefficients) == 1 else 1.0
-    bound = float(scale * np.prod(known)) if len(known) == len(bounds) else None
-    return Solved(factors, errors, problem.loss(errors), bound)
+    return KronSolution(factors, loss, float(scale * np.prod(bounds)))
 
 
 @final
@@ -148,54 +155,64 @@ class _Descent:
         self._effort = effort
         self._p = p
         self._start = start
-        pairs = zip(problem.sizes, problem.even, strict=True)
-        self._evens = [None if pair is None else Even(size, norm) for size, pair in pairs]
+        self._scalars = _two_scalars(problem, norm)
         count = len(problem.axes)
-        random = effort.random(start)
-        self._weights = np.full(count, _HEAVY[start]) if start < len(_HEAVY) else random.uniform(0.05, 0.95, count)
+        if start < len(_INITIAL_TOTALS):
+            self._weights = np.full(count, _INITIAL_TOTALS[start])
+        else:
+            self._weights = effort.random(start).uniform(0.05, 0.95, count)
         self._factors: list[Matrix] = [Identity(size) for size in problem.sizes]
-        self._errors = [np.array([factor.trace() for factor in given]) for given in problem.factors]
-        for place, even in enumerate(self._evens):
-            if even is not None:
-                self._errors[place] = _even_errors(problem, place, even, self._weights[place])
+        self._errors = [np.array([gram.trace() for gram in grams]) for grams in problem.factors]
+        for place, (scalars, eigenvalues) in self._scalars.items():
+            self._errors[place] = scalars.errors(float(self._weights[place]), eigenvalues)[0]
 
     @property
     def loss(self) -> float:
         """The loss reached."""
         return self._problem.loss(self._errors)
 
-    def run(self, rounds: int, iterations: int, *, widely: bool = True) -> _Descent:
-        """Go on until nothing moves; the first round may look beyond what is near, too."""
+    def run(self, rounds: int, iterations: int, *, restarted: bool = True) -> _Descent:
+        """Go on until nothing moves; in the first round each attribute may also be searched from random starts."""
         before = np.inf
-        for turn in range(rounds):
-            for place, even in enumerate(self._evens):
-                if even is None:
-                    self._improve(place, widely and turn == 0, iterations)
-            self._weights = _joint(self._problem, self._evens, self._errors, self._weights, self._effort)
-            if not self.loss < before * (1 - _ENOUGH) or self._effort.over:
+        for number in range(rounds):
+            for place in range(len(self._factors)):
+                if place not in self._scalars:
+                    self._improve(place, restarted and number == 0, iterations)
+            self._weights = _joint(self._problem, self._scalars, self._errors, self._weights, self._effort)
+            if not self.loss < before * (1 - _LEAST_GAIN) or self._effort.over:
                 break
             before = self.loss
         return self
 
-    def solved(self) -> Solved:
-        """What was reached."""
-        pairs = zip(self._factors, self._evens, self._weights, strict=True)
-        factors = [factor if even is None else even.matrix(weight) for factor, even, weight in pairs]
-        return Solved(factors, self._errors, self.loss)
+    def solution(self) -> KronSolution:
+        """The strategy reached."""
+        factors = list(self._factors)
+        for place, (scalars, _) in self._scalars.items():
+            factors[place] = scalars.matrix(self._weights[place])
+        return KronSolution(factors, self.loss)
 
-    def _improve(self, place: int, widely: bool, iterations: int) -> None:
+    def _improve(self, place: int, restarted: bool, iterations: int) -> None:
         gram = self._problem.surrogate(self._errors, place)
         effort = self._effort
-        inner = replace(effort, restarts=effort.restarts if widely else 0, seed=effort.seed + self._start)
+        inner = replace(effort, restarts=effort.restarts if restarted else 0, seed=effort.seed + self._start)
         solution = _opt0(gram, self._norm, inner, self._p, self._factors[place], iterations)
         self._factors[place] = solution.matrix
         self._errors[place] = np.array([error(solution.matrix, factor) for factor in self._problem.factors[place]])
 
 
+_Scalars = Mapping[int, tuple[TwoScalars, Array]]
+"""The attributes with two scalars, by place, and the two eigenvalues of each of their Grams."""
+
+
+def _two_scalars(problem: Problem, norm: Norm) -> _Scalars:
+    pairs = enumerate(zip(problem.sizes, problem.even, strict=True))
+    return {place: (TwoScalars(size, norm), values) for place, (size, values) in pairs if values is not None}
+
+
 def _opt0(
     gram: AxisGram, norm: Norm, effort: Effort, p: int | None, before: Matrix, iterations: int, *, alone: bool = False
 ) -> Solution:
-    """The best strategy for one attribute, from the one before; more is tried for an attribute that is alone."""
+    """The best strategy for one attribute, starting from the one before; an attribute alone is searched harder."""
     if isinstance(gram, RowsGram) and not _roundable(gram):
         return _counts(gram)
     if norm == 2:
@@ -203,57 +220,51 @@ def _opt0(
         return solution if _measurable(solution.matrix) else replace(_counts(gram), bound=solution.bound)
     if not _roundable(gram):
         return _counts(gram)
-    if p is None and not alone and two_eigenvalues(gram) is None:
+    if p is None and not alone and gram.two_eigenvalues() is None:
         p = usual_queries(gram.size)
-    warm = None if isinstance(before, Identity) else before
-    solution = opt0_laplace(gram, p, effort=effort, start=warm, iterations=iterations)
+    solution = opt0_laplace(gram, p, effort=effort, start=before, iterations=iterations)
     return solution if _measurable(solution.matrix) else _counts(gram)
 
 
 def _measurable(matrix: Matrix) -> bool:
-    """Whether a strategy can be rounded to integers, for which it is written out."""
+    """Whether a strategy is small enough to be written out and rounded to integers."""
     return matrix.dtype.kind == "i" or matrix.shape[0] * matrix.shape[1] <= DENSE_LIMIT
 
 
 def _counts(gram: AxisGram) -> Solution:
-    """Every cell by itself: what is left for an attribute of too many cells."""
+    """Every cell by itself: the strategy for an attribute of too many cells."""
     return Solution(Identity(gram.size), gram.trace())
 
 
 def _roundable(gram: AxisGram) -> bool:
-    """Whether an optimised strategy can be, before it is searched for."""
+    """Whether an optimised strategy may be small enough to be rounded; checked before the search."""
     return gram.size**2 <= DENSE_LIMIT or _least_queries(gram) * gram.size <= DENSE_LIMIT
 
 
 def _least_queries(gram: AxisGram) -> int:
-    """How many queries an optimised strategy has at least: one for each cell that the workload tells apart."""
+    """The least number of queries of an optimised strategy: one for each cell that the workload distinguishes."""
     match gram:
-        case SumGram(terms=((_, only),)):
-            return _least_queries(only)
+        case SumGram(terms=((_, term),)):
+            return _least_queries(term)
         case SelectedGram():
             return len(gram.columns)
-        case RowsGram():  # cells that are alike share a column
-            mixed = (np.cos(np.arange(len(gram.rows)))[:, None] * gram.rows).sum(axis=0)  # equal where columns are
-            return len(np.unique(mixed))
-    return 1 if two_eigenvalues(gram) is not None else gram.size
+        case RowsGram():  # equal cells share a column; hashes of equal columns are equal
+            hashes = (np.cos(np.arange(len(gram.rows)))[:, None] * gram.rows).sum(axis=0)
+            return len(np.unique(hashes))
+    return 1 if gram.two_eigenvalues() is not None else gram.size
 
 
-def _joint(
-    problem: Problem, evens: Sequence[Even | None], errors: list[Array], weights: Array, effort: Effort
-) -> Array:
+def _joint(problem: Problem, scalars: _Scalars, errors: list[Array], weights: Array, effort: Effort) -> Array:
     """Optimise the two-scalar attributes together; their errors are updated in place."""
-    places = [place for place, even in enumerate(evens) if even is not None]
+    places = list(scalars)
     if not places:
         return weights
 
     def objective(x: Array) -> tuple[float, Array]:
-        t = _weights(x)
+        t = _sigmoid(x)
         trial, slopes = list(errors), []
-        for i, place in enumerate(places):
-            even, pairs = evens[place], problem.even[place]
-            assert even is not None
-            assert pairs is not None
-            trial[place], slope = even.errors(t[i], pairs)
+        for weight, (place, (strategy, eigenvalues)) in zip(t, scalars.items(), strict=True):
+            trial[place], slope = strategy.errors(weight, eigenvalues)
             slopes.append(slope)
         loss = problem.loss(trial)
         gradient = [problem.shares(trial, place) @ slope for place, slope in zip(places, slopes, strict=True)]
@@ -261,26 +272,18 @@ def _joint(
         return float(np.log(loss)), np.array(gradient) / loss * t * (1 - t)
 
     clipped = np.clip(weights[places], 1e-6, 1 - 1e-6)
-    found = descend(objective, np.log(clipped / (1 - clipped)), lower=None, iterations=300, effort=effort)
+    end = descend(objective, np.log(clipped / (1 - clipped)), lower=None, iterations=300, effort=effort)
     updated = weights.copy()
-    updated[places] = _weights(found.point)
-    for place in places:
-        even = evens[place]
-        assert even is not None
-        errors[place] = _even_errors(problem, place, even, updated[place])
-        if updated[place] < _LIGHT:  # a total of no weight at all is out of the descent's reach
-            without = [*errors[:place], _even_errors(problem, place, even, 0.0), *errors[place + 1 :]]
+    updated[places] = _sigmoid(end.point)
+    for place, (strategy, eigenvalues) in scalars.items():
+        errors[place] = strategy.errors(float(updated[place]), eigenvalues)[0]
+        if updated[place] < _LIGHT_TOTAL:  # descent cannot reach a weight of zero
+            without = [*errors[:place], strategy.errors(0.0, eigenvalues)[0], *errors[place + 1 :]]
             if problem.loss(without) <= problem.loss(errors):
                 updated[place], errors[place] = 0.0, without[place]
     return updated
 
 
-def _weights(x: Array) -> Array:
-    """Numbers between 0 and 1 from any numbers; the ends themselves are never reached."""
+def _sigmoid(x: Array) -> Array:
+    """Numbers between 0 and 1, both excluded, from any numbers."""
     return 1 / (1 + np.exp(-np.clip(x, -20, 20)))
-
-
-def _even_errors(problem: Problem, place: int, even: Even, t: float) -> Array:
-    pairs = problem.even[place]
-    assert pairs is not None
-    return even.errors(float(t), pairs)[0]

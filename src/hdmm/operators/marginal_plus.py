@@ -1,4 +1,4 @@
-"""OPT_M+: weighted marginals whose attributes are measured by a strategy of their own, not cell by cell.
+"""OPT_M+: weighted marginals in which attributes have a strategy of their own instead of single cells.
 
 Any full-rank A_i of unit columns may stand in for the identity on attribute i. With X = AᵀA, κ = 1ᵀX⁻¹1 and f =
 X⁻¹1/√κ, a factor V counts by fᵀVf on totals and by tr(X⁻¹V) − fᵀVf on the rest, and κ takes the place of the number of
@@ -18,35 +18,37 @@ from hdmm.demand.subsets import Subsets, subsets_of
 from hdmm.matrix import Array, Identity, Matrix, Norm
 from hdmm.matrix.axis_gram import DenseGram
 from hdmm.operators.base import Aside, Operator, Proposal
-from hdmm.operators.marginal import strategy
-from hdmm.operators.marginals.convex import convex
-from hdmm.operators.marginals.demand import LARGEST, MOST, Demand
-from hdmm.operators.marginals.local_search import search
-from hdmm.operators.marginals.weights import Some, Weighted, settle
-from hdmm.operators.opt0.equal_cells import alike
+from hdmm.operators.marginal import best_weights, marginal_strategy
+from hdmm.operators.marginals.demand import LEAST_SHARE, MAX_CELLS, MAX_RESIDUALS, Demand
+from hdmm.operators.marginals.weights import ListedMarginals, WeightedMarginals, settle
+from hdmm.operators.opt0.equal_cells import kinds_of_cells
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.parallel import one_blas_thread
 from hdmm.workload import Encoded
 
-_LARGEST = 2048
+_MAX_BASE_CELLS = 2048
 """The most cells of an attribute with a base of its own."""
-_ROUNDS, _ENOUGH = 4, 1e-3
+_MAX_ROUNDS = 4
+_LEAST_GAIN = 1e-3
 """A round that improves the loss by less than this ratio is the last."""
-_TOTALS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+_TOTAL_SHARES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 """λ, relative to the mean of V's diagonal."""
-_LEAST = 1e-18
-"""What is asked at least of every set, relative to all: it keeps products supported."""
 _ITERATIONS = 200
-_WEAKEST = 1e-4
-"""The least ratio of a base's singular values: what it tells of a weaker direction would be rounded away."""
+"""Steps of each descent on a base, and on the weights."""
+_LEAST_SINGULAR_RATIO = 1e-4
+"""The least ratio of a base's singular values: measurements of a weaker direction would be rounded away."""
 
 
 @final
 @dataclass(frozen=True)
 class MarginalPlus(Operator):
-    """Measure marginals, some attributes by an optimised strategy, and combine all of them by least squares."""
+    """Measure marginals, some attributes by an optimised strategy, and combine all of them by least squares.
+
+    OPT_M+ in the documentation; the paper does not have it. Choose it for several tables that ask for prefixes or
+    ranges on some attributes.
+    """
 
     restarts: int | None = None
 
@@ -56,19 +58,17 @@ class MarginalPlus(Operator):
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
         """The best bases and weights found, unless the identity is the best base, or there are too many attributes."""
         gram = workload.compact.gram()
-        if sum(2.0 ** len(term.factors) for term in gram.terms) > MOST or len(gram.sizes) > 62:
+        if sum(2.0 ** len(term.factors) for term in gram.terms) > MAX_RESIDUALS or len(gram.sizes) > 62:
             return Aside("the products have too many attributes for all their marginals to be weighed")
         bases = _Bases(subsets_of(gram), norm, effort)
         if not bases.searched:
             return Aside("no attribute needs more than counts of its cells; Marginal weighs these")
-        if np.prod([float(gram.sizes[axis]) for axis in bases.subsets.axes]) > LARGEST:
+        if np.prod([float(gram.sizes[axis]) for axis in bases.subsets.axes]) > MAX_CELLS:
             return Aside("the attributes have too many cells together for floating point")
         with one_blas_thread():
             bases.run()
-        restarts = effort.restarts if self.restarts is None else self.restarts
-        demand = bases.demand()
-        found = convex(demand, effort) if norm == 2 else search(demand, effort, restarts)
-        return Proposal(strategy(workload, bases.subsets.axes, found, norm, bases.matrices()))
+        weighted = best_weights(bases.demand(), norm, effort, self.restarts)
+        return Proposal(marginal_strategy(workload, bases.subsets.axes, weighted, norm, bases.matrices()))
 
 
 @final
@@ -95,19 +95,20 @@ class _Bases:
         self.searched = [
             i
             for i, pairs in enumerate(problem.even)
-            if pairs is None and problem.sizes[i] <= _LARGEST and self._told_apart(i)
+            if pairs is None and problem.sizes[i] <= _MAX_BASE_CELLS and self._all_distinct(i)
         ]
+        """The places of the attributes whose bases are searched."""
 
     def run(self) -> None:
         """Improve one base after the other, and the weights with them, until nothing moves."""
-        best = self._weighted(self.demand(), None)
-        for _ in range(_ROUNDS):
+        best = best_weights(self.demand(), self._norm, self._effort, 0)
+        for _ in range(_MAX_ROUNDS):
             before = best.error
             for i in self.searched:
                 best = self._improve(i, best)
                 if self._effort.over:
                     return
-            if best.error > before * (1 - _ENOUGH):
+            if best.error > before * (1 - _LEAST_GAIN):
                 break
 
     def matrices(self) -> Mapping[int, Matrix]:
@@ -119,34 +120,33 @@ class _Bases:
         bases = bases or self._bases
         asked = self.subsets.asked([base.errors for base in bases])
         order = np.argsort(self._numbers)
-        errors = np.maximum(asked, _LEAST * asked.sum())
+        errors = np.maximum(asked, LEAST_SHARE * asked.sum())
         return Demand(tuple(base.kappa for base in bases), self._numbers[order], errors[order])
 
-    def _weighted(self, demand: Demand, before: Weighted | None) -> Weighted:
-        """The best weights near those before."""
+    def _reweighted(self, demand: Demand, before: WeightedMarginals) -> WeightedMarginals:
+        """The best weights under Gaussian noise; under Laplace noise, the best near those before."""
         if self._norm == 2:
-            return convex(demand, self._effort)
-        if before is None:
-            return search(demand, self._effort, 0)
-        some = Some(demand, before.marginals.sets)
-        return settle(some, before.weights, 1, self._effort, iterations=_ITERATIONS, tolerance=1e-6)
+            return best_weights(demand, 2, self._effort, None)
+        marginals = ListedMarginals(demand, before.marginals.sets)
+        return settle(marginals, before.weights, 1, self._effort, iterations=_ITERATIONS, tolerance=1e-6)
 
-    def _improve(self, i: int, best: Weighted) -> Weighted:
+    def _improve(self, i: int, best: WeightedMarginals) -> WeightedMarginals:
+        """Try bases for one attribute, from little to much weight on totals; the best weights then."""
         problem = self.subsets.problem
         demand = self.demand()
-        precisions = Some(demand, best.marginals.sets).precisions(best.weights**2)
+        precisions = ListedMarginals(demand, best.marginals.sets).precisions(best.weights**2)
         weights = 1 / precisions[np.searchsorted(demand.sets, self._numbers)]
         slopes = self.subsets.slopes(i, weights, [base.errors for base in self._bases])
         entries = problem.added(slopes / slopes.max(), i)
         scale = float(np.trace(entries)) / len(entries)
-        for share in _TOTALS:
+        for share in _TOTAL_SHARES:
             base = self._base(i, self._opt0(DenseGram(entries + share * scale), i))
             if base is None:
                 continue
             trial = [*self._bases[:i], base, *self._bases[i + 1 :]]
-            found = self._weighted(self.demand(trial), best)
-            if found.error < best.error:
-                best, self._bases = found, trial
+            weighted = self._reweighted(self.demand(trial), best)
+            if weighted.error < best.error:
+                best, self._bases = weighted, trial
             if self._effort.over:
                 break
         return best
@@ -155,27 +155,26 @@ class _Bases:
         if self._norm == 2:
             return opt0_gaussian(gram, effort=self._effort).matrix
         before = self._bases[i].matrix
-        warm = None if isinstance(before, Identity) else before
-        effort = replace(self._effort, restarts=1 if warm is None else 0)
+        effort = replace(self._effort, restarts=1 if isinstance(before, Identity) else 0)
         p = usual_queries(gram.size)
-        return opt0_laplace(gram, p, effort=effort, start=warm, iterations=_ITERATIONS).matrix
+        return opt0_laplace(gram, p, effort=effort, start=before, iterations=_ITERATIONS).matrix
 
     def _base(self, i: int, matrix: Matrix) -> _Base | None:
-        """An attribute's base; None where it does not tell all cells apart, as if some were never asked for."""
+        """An attribute's base; None if it does not distinguish all cells."""
         if isinstance(matrix, Identity):
             return self._identity(i)
         A = matrix.dense()
         values = np.linalg.svd(A, compute_uv=False)
-        if len(values) < A.shape[1] or values[-1] < _WEAKEST * values[0]:
+        if len(values) < A.shape[1] or values[-1] < _LEAST_SINGULAR_RATIO * values[0]:
             return None
         inverse = np.linalg.inv(A.T @ A)
         kappa = float(inverse.sum())
         f = inverse.sum(axis=1) / np.sqrt(kappa)
-        both = []
+        errors = []
         for V in self.subsets.problem.written(i):
-            even = float(f @ V @ f)
-            both.append((even / kappa, (float(np.sum(inverse * V)) - even) / kappa))
-        return _Base(matrix, kappa, np.array(both).T)
+            on_total = float(f @ V @ f)
+            errors.append((on_total / kappa, (float(np.sum(inverse * V)) - on_total) / kappa))
+        return _Base(matrix, kappa, np.array(errors).T)
 
     def _identity(self, i: int) -> _Base:
         n, factors = self.subsets.problem.sizes[i], self.subsets.problem.factors[i]
@@ -183,8 +182,8 @@ class _Bases:
         traces = np.array([factor.trace() for factor in factors])
         return _Base(Identity(n), float(n), np.stack([totals, traces - totals]) / n)
 
-    def _told_apart(self, i: int) -> bool:
-        """Whether the workload tells all cells of the attribute apart: a base must do so."""
+    def _all_distinct(self, i: int) -> bool:
+        """Whether the workload distinguishes all cells of the attribute: a base must do so."""
         problem = self.subsets.problem
-        first, _ = alike(DenseGram(problem.added(np.ones(len(problem.factors[i])), i)))
+        first, _ = kinds_of_cells(DenseGram(problem.added(np.ones(len(problem.factors[i])), i)))
         return len(first) == problem.sizes[i]

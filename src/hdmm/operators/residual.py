@@ -1,19 +1,18 @@
 """OPT_R: residuals of every set of attributes that a product needs, under Gaussian noise (docs/math.md, section 8).
 
-Residual of a set: what its marginal holds beyond those of the smaller sets. For marginals nothing is left to search,
+The residual of a set is what its marginal holds beyond those of the smaller sets. For marginals no search is needed,
 and the loss is the SVD bound. Only sets within the attributes of a product occur, so that a hundred attributes are no
 obstacle. (Compare ResidualPlanner, 2023, and Weighted Fourier Factorizations, 2025.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Norm
-from hdmm.operators.base import Aside, Operator, Proposal, WorstCase
+from hdmm.operators.base import Aside, Limits, Operator, Proposal, WorstCase
 from hdmm.operators.minimax.residual import worst_residuals
 from hdmm.operators.residual_search import ResidualSearch
 from hdmm.optimise.descent import DEFAULT, Effort
@@ -27,7 +26,11 @@ _MAX_ATTRIBUTES = 14
 @final
 @dataclass(frozen=True)
 class Residual(Operator, WorstCase):
-    """Measure residuals: for each set of attributes what the smaller sets do not tell. For Gaussian noise."""
+    """Measure residuals: for each set of attributes what smaller sets do not determine. For Gaussian noise.
+
+    OPT_R in the documentation; the paper does not have it. Choose it for marginals, with or without prefixes and
+    ranges, and for workloads on many attributes.
+    """
 
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
         """The best residuals found, under Gaussian noise, unless products have too many attributes."""
@@ -45,7 +48,5 @@ class Residual(Operator, WorstCase):
             search.run(effort)
         return Proposal(search.strategy(workload.sizes))
 
-    def propose_worst(
-        self, workload: Encoded, limits: Sequence[float | None], norm: Norm, effort: Effort
-    ) -> Proposal | None:
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
         return worst_residuals(workload, limits, effort) if norm == 2 else None

@@ -1,8 +1,8 @@
 """The search of OPT_R: a base for every attribute, improved one after the other (docs/math.md, section 8).
 
-Per attribute X = OPT_0(V̂ + λ11ᵀ) splits into a part that sees only totals and one that sees none of them. The strategy
-measures every set a of attributes by itself; its best weights and its loss, (Σ_a √v_a)², are closed forms. V̂ and λ are
-improved in turn.
+For each attribute X = OPT_0(V̂ + λ11ᵀ) splits into one part for totals and one for the rest. The strategy measures every
+set a of attributes by itself; its best weights and its loss, (Σ_a √v_a)², are closed forms. V̂ and λ are improved in
+turn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hdmm.matrix import Array, Dense, Gram, Matrix, Spiked
 from hdmm.matrix.axes import Axes
 from hdmm.matrix.axis_gram import DenseGram
 from hdmm.matrix.rank import pseudo_inverse
-from hdmm.operators.opt0.equal_cells import alike, among, spread
+from hdmm.operators.opt0.equal_cells import entries_among, expand, kinds_of_cells
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.weights import dyadic
 from hdmm.optimise.descent import Effort, least
@@ -28,17 +28,17 @@ from hdmm.strategy import Block, Strategy
 _MAX_CELLS = 4096
 """The most cells of an attribute, unless its workloads are built from Identity and Total only."""
 _MAX_ROUNDS = 20
-_ENOUGH = 1e-6
+_LEAST_GAIN = 1e-6
 """A round that improves the loss by less than this ratio is the last."""
-_WEAKEST = 1e-9
+_LEAST_EIGENVALUE = 1e-9
 """The least eigenvalue, relative to the largest, that is measured: the root of a smaller one would be rounded away."""
-_LIGHTEST, _HEAVIEST = log(1e-6), log(1e6)
+_LOG_TOTALS = (log(1e-6), log(1e6))
 """The range of log λ, relative to the weight of V̂."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Base:
+class _ResidualBase:
     """A factor B of one attribute, and for each Gram factor V there fᵀVf and tr(KV), at unit columns of B."""
 
     matrix: Matrix
@@ -58,7 +58,7 @@ class ResidualSearch:
     def __init__(self, gram: Gram) -> None:
         self._subsets = subsets_of(gram)
         self._axes, self._problem, self.sets = self._subsets.axes, self._subsets.problem, self._subsets.sets
-        self._bases = [self._start(i) for i in range(len(self._axes))]
+        self._bases = [self._initial_base(i) for i in range(len(self._axes))]
 
     @cached_property
     def searched(self) -> list[int]:
@@ -71,10 +71,10 @@ class ResidualSearch:
         for _ in range(_MAX_ROUNDS if self.searched else 0):
             for i in self.searched:
                 self._improve(i)
-            found = self.loss()
-            if not found < before * (1 - _ENOUGH) or effort.over:
+            loss = self.loss()
+            if not loss < before * (1 - _LEAST_GAIN) or effort.over:
                 break
-            before = found
+            before = loss
 
     def loss(self, other: tuple[int, Array] | None = None) -> float:
         """(Σ_a √v_a)², with other errors on one attribute."""
@@ -86,7 +86,7 @@ class ResidualSearch:
         return {axis: base.norm for axis, base in zip(self._axes, self._bases, strict=True)}
 
     def number(self, axes: Axes) -> int | None:
-        """The number of a set of attributes; None where it does not occur."""
+        """The number of a set of attributes; None if it does not occur."""
         return self._numbers.get(axes)
 
     @cached_property
@@ -94,14 +94,14 @@ class ResidualSearch:
         return {tuple(self._axes[i] for i in a): number for a, number in self.sets.items()}
 
     def strategy(self, sizes: tuple[int, ...], variances: Array | None = None) -> Strategy:
-        """The blocks with the best weights for what is asked of each set; sets of which nothing is are left out."""
+        """The blocks with the best weights for what is asked of each set; sets of no demand are left out."""
         variances = self._variances() if variances is None else variances
         roots = (variances**0.25).tolist()
         norms, matrices = [base.norm for base in self._bases], [base.matrix for base in self._bases]
         weights = {a: roots[number] / prod([norms[i] for i in a]) for a, number in self.sets.items() if roots[number]}
-        most = max(weights.values())
+        largest = max(weights.values())
         blocks = [
-            Block(tuple([self._axes[i] for i in a]), tuple([matrices[i] for i in a]), dyadic(weights[a] / most))
+            Block(tuple([self._axes[i] for i in a]), tuple([matrices[i] for i in a]), dyadic(weights[a] / largest))
             for a in sorted(weights, key=lambda a: (len(a), a))
         ]
         return Strategy(sizes, tuple(blocks), "residual")
@@ -116,17 +116,17 @@ class ResidualSearch:
         """v_a for every set."""
         return self._subsets.asked(self._errors(other))
 
-    def _start(self, i: int) -> _Base:
+    def _initial_base(self, i: int) -> _ResidualBase:
         """Deviations from the mean."""
         n, factors = self._problem.sizes[i], self._problem.factors[i]
         totals = np.array([factor.total() / n**2 for factor in factors])
         traces = np.array([factor.trace() for factor in factors])
         rest = (traces - n * totals) * (n - 1) / n
         rest[abs(rest) <= 1e-13 * (abs(traces) + n * abs(totals))] = 0
-        return _Base(Spiked.centred(n), np.stack([totals, rest]))
+        return _ResidualBase(Spiked.centred(n), np.stack([totals, rest]))
 
     def _improve(self, i: int) -> None:
-        """X = OPT_0(V̂ + λ11ᵀ) for the λ with the least loss, unless the base so far is better."""
+        """Take X = OPT_0(V̂ + λ11ᵀ) for the λ with the least loss, if it is better than the base so far."""
         n = self._problem.sizes[i]
         if n > _MAX_CELLS:
             return
@@ -136,34 +136,34 @@ class ResidualSearch:
         scale = float(np.trace(entries)) / n
         if not scale > 0:
             return
-        tried: dict[float, _Base] = {}
+        tried: dict[float, _ResidualBase] = {}
 
         def trial(exponent: float) -> float:
             base = self._base(i, DenseGram(entries + exp(exponent) * scale))
             tried[exponent] = base
             return self.loss((i, base.errors))
 
-        best = tried[least(trial, _LIGHTEST, _HEAVIEST)]
+        best = tried[least(trial, *_LOG_TOTALS)]
         if self.loss((i, best.errors)) < self.loss():
             self._bases[i] = best
 
-    def _base(self, i: int, gram: DenseGram) -> _Base:
-        """OPT_0 split into totals and the rest, over the kinds of cells that are told apart."""
-        first, which = alike(gram)
+    def _base(self, i: int, gram: DenseGram) -> _ResidualBase:
+        """OPT_0 split into totals and the rest, over the kinds of cells that the Gram distinguishes."""
+        first, kinds = kinds_of_cells(gram)
         if len(first) < 2:
             return self._bases[i]
-        A = opt0_gaussian(DenseGram(among(gram, first))).matrix.dense()
+        A = opt0_gaussian(DenseGram(entries_among(gram, first))).matrix.dense()
         A = A / np.sqrt((A**2).sum(axis=0))
-        total = pseudo_inverse(A).sum(axis=0)  # how the total is read from A's answers
+        total = pseudo_inverse(A).sum(axis=0)  # the total is this combination of A's answers
         t = 1 / float(total @ total)
         values, vectors = np.linalg.eigh((A.T @ A - t) / (1 - t))
-        kept = values > _WEAKEST * values[-1]
-        kept[0] = False  # f, which the rest does not see
+        kept = values > _LEAST_EIGENVALUE * values[-1]
+        kept[0] = False  # f, which belongs to totals
         B = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
         B = B / sqrt((B**2).sum(axis=0).max())
         G = pseudo_inverse(np.vstack([B, np.ones(len(first))]))
-        both = []
+        errors = []
         for entries in self._problem.written(i):
             V = entries[np.ix_(first, first)]
-            both.append((float(G[:, -1] @ V @ G[:, -1]), float(np.sum(G[:, :-1] * (V @ G[:, :-1])))))
-        return _Base(Dense(spread(B, which)), np.array(both).T)
+            errors.append((float(G[:, -1] @ V @ G[:, -1]), float(np.sum(G[:, :-1] * (V @ G[:, :-1])))))
+        return _ResidualBase(Dense(expand(B, kinds)), np.array(errors).T)

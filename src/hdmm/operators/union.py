@@ -2,7 +2,7 @@
 
 With E_j the loss of group j alone, the best weights are ∛E_j under Laplace noise and ∜E_j under Gaussian, for a total
 of (Σ∛E_j)³ and (Σ√E_j)². Groups are the user's, or the best found of: every product by itself, products on the same
-attributes, and pairs merged greedily while that helps (docs/math.md, section 6). Where all groups share one factor for
+attributes, and pairs merged greedily while that helps (docs/math.md, section 6). If all groups share one factor for
 each attribute, answers use all blocks together by exact global least squares; otherwise each product is answered from
 its own block.
 """
@@ -25,16 +25,17 @@ from hdmm.estimators.least_squares import local_least_squares
 from hdmm.matrix import AxisGram, Gram, Matrix, Norm
 from hdmm.matrix.gram import GramTerm
 from hdmm.operators.base import Aside, Operator, Proposal
-from hdmm.operators.kron import Solved, solve
+from hdmm.operators.kron import KronSolution, solve_kron
 from hdmm.operators.weights import dyadic
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded, EncodedProduct
 
-_MERGED = 12
+_MAX_MERGED_GROUPS = 12
 """The most groups among which pairs are merged."""
-_NEAR = 4.0
-_WIDEST = 12
+_MAX_EXCESS = 4.0
+"""Single products are tried too if their loss, each from its own block, is less than this many times the best."""
+_MAX_ATTRIBUTES_GLOBAL = 12
 """The most attributes of a block for global least squares: it has a residual for each subset of them."""
 
 Group = tuple[EncodedProduct, ...]
@@ -43,7 +44,10 @@ Group = tuple[EncodedProduct, ...]
 @final
 @dataclass(frozen=True)
 class Union(Operator):
-    """Measure one Kronecker product per group. ``groups`` lists products by name; those not named stand alone."""
+    """Measure one Kronecker product per group. ``groups`` lists products by name; those not named stand alone.
+
+    OPT_+ in the paper. Choose it for products that differ much, for example on different attributes.
+    """
 
     groups: tuple[tuple[str, ...], ...] | None = None
     restarts: int | None = None
@@ -62,11 +66,10 @@ class Union(Operator):
         partitions = [_single(workload.sought), _single(workload.compact), _by_axes(workload.compact)]
         best: Sequence[Group] = min(partitions, key=split.loss)
         best = split.merged(_by_axes(workload.compact), best)
-        tried = [best]
-        if best is not partitions[0] and split.loss(partitions[0]) < _NEAR * split.loss(best):
-            tried.append(partitions[0])  # with shared factors, least squares over all blocks may still make it the best
-        roughly = [(split.error(split.estimator(partition, quick=True)), partition) for partition in tried]
-        return Proposal(split.strategy(min(roughly, key=lambda one: one[0])[1]))
+        candidates = [best]
+        if best is not partitions[0] and split.loss(partitions[0]) < _MAX_EXCESS * split.loss(best):
+            candidates.append(partitions[0])  # least squares over all blocks may still make it the best
+        return Proposal(split.strategy(min(candidates, key=lambda c: split.error(split.estimator(c, quick=True)))))
 
 
 @final
@@ -76,46 +79,41 @@ class _Split:
     def __init__(self, workload: Encoded, norm: Norm, effort: Effort, p: int | None, restarts: int | None) -> None:
         self._workload = workload
         self._norm: Norm = norm
-        self._effort = replace(effort, beat=inf)  # of a group alone, nothing is known
+        self._effort = replace(effort, beat=inf)  # no loss to beat is known for a group alone
         self._p = p
         self._restarts = restarts
-        self._known: dict[tuple[frozenset[EncodedProduct], bool], Solved] = {}
-        self._alone: dict[tuple[AxisGram, bool], Solved] = {}
+        self._groups: dict[tuple[frozenset[EncodedProduct], bool], KronSolution] = {}
+        self._factors: dict[tuple[AxisGram, bool], KronSolution] = {}
 
     def loss(self, partition: Sequence[Group]) -> float:
-        """The loss of all groups together, each answered from its own block."""
-        losses = np.array([self.solved(group).loss for group in partition])
+        """The loss of all groups together, each answered from its own block; roughly, to compare partitions."""
+        losses = np.array([self._solution(group, quick=True).loss for group in partition])
         return float(np.sum(losses ** (1 / 3)) ** 3 if self._norm == 1 else np.sum(losses**0.5) ** 2)
-
-    def solved(self, group: Group) -> Solved:
-        """A good Kronecker product for one group, found quickly: enough to compare partitions."""
-        return self._solved(group, replace(self._effort, quick=True))
 
     def merged(self, partition: Sequence[Group], best: Sequence[Group]) -> Sequence[Group]:
         """Merge the pair of groups that helps most, again and again; the best partition seen."""
         groups = list(partition)
-        while 1 < len(groups) <= _MERGED and not self._effort.over:
+        while 1 < len(groups) <= _MAX_MERGED_GROUPS and not self._effort.over:
             trials = []
-            for one, other in combinations(groups, 2):
-                trial = [group for group in groups if group not in (one, other)] + [one + other]
-                trials.append((self.loss(trial), trial))
-            least, groups = min(trials, key=lambda trial: trial[0])
-            if least < self.loss(best):
+            for first, second in combinations(groups, 2):
+                trials.append([group for group in groups if group not in (first, second)] + [first + second])
+            groups = min(trials, key=self.loss)
+            if self.loss(groups) < self.loss(best):
                 best = groups
         return best
 
-    def strategy(self, partition: Sequence[Group], *, quick: bool = False) -> Strategy:
+    def strategy(self, partition: Sequence[Group]) -> Strategy:
         """The blocks of a partition, weighted."""
-        return self.estimator(partition, quick=quick).strategy
+        return self.estimator(partition).strategy
 
     def estimator(self, partition: Sequence[Group], *, quick: bool = False) -> LinearEstimator[Any]:
         """The blocks of a partition, weighted; with shared factors, for global least squares if that is better."""
-        solved = [self._solved(group, replace(self._effort, quick=quick)) for group in partition]
+        solutions = [self._solution(group, quick=quick) for group in partition]
         power = 1 / 3 if self._norm == 1 else 1 / 4
-        weights = np.array([one.loss for one in solved]) ** power
+        weights = np.array([solution.loss for solution in solutions]) ** power
         blocks = [
-            Block(_axes(group), tuple(one.factors), dyadic(weight / weights.max()))
-            for group, one, weight in zip(partition, solved, weights, strict=True)
+            Block(_axes(group), tuple(solution.factors), dyadic(weight / weights.max()))
+            for group, solution, weight in zip(partition, solutions, weights, strict=True)
         ]
         local = local_least_squares(Strategy(self._workload.sizes, tuple(blocks), "union"))
         shared = _shared(self._workload, blocks)
@@ -127,44 +125,46 @@ class _Split:
             return inf
         return loss(estimator, self._workload, self._norm)
 
-    def _solved(self, group: Group, effort: Effort) -> Solved:
-        key = (frozenset(group), effort.quick)
-        if key not in self._known:
-            self._known[key] = self._solve(group, effort)
-        return self._known[key]
+    def _solution(self, group: Group, *, quick: bool) -> KronSolution:
+        """A Kronecker product for one group; computed once."""
+        key = (frozenset(group), quick)
+        if key not in self._groups:
+            self._groups[key] = self._solve(group, replace(self._effort, quick=quick))
+        return self._groups[key]
 
-    def _solve(self, group: Group, effort: Effort) -> Solved:
+    def _solve(self, group: Group, effort: Effort) -> KronSolution:
         if len(group) == 1 and group[0].condition is None:
-            return self._product(group[0], effort)
+            return self._solve_product(group[0], effort)
         terms = [
             GramTerm(float(product.weight) ** 2 * term.coefficient, term.factors)
             for product in group
             for term in product.terms
         ]
         problem = Problem(Gram(self._workload.sizes, tuple(terms)), _axes(group))
-        return solve(problem, self._norm, effort, self._p, self._restarts)
+        return solve_kron(problem, self._norm, effort, self._p, self._restarts)
 
-    def _product(self, product: EncodedProduct, effort: Effort) -> Solved:
+    def _solve_product(self, product: EncodedProduct, effort: Effort) -> KronSolution:
         """A product alone: each attribute by itself, equal ones once."""
         factors: list[Matrix] = []
         total = float(product.weight) ** 2
         for gram in product.grams.values():
             key = (gram, effort.quick)
-            if key not in self._alone:
-                self._alone[key] = solve(Problem(Gram.of(gram), (0,)), self._norm, effort, self._p, self._restarts)
-            factors += self._alone[key].factors
-            total *= self._alone[key].loss
-        return Solved(factors, [], total)
+            if key not in self._factors:
+                problem = Problem(Gram.of(gram), (0,))
+                self._factors[key] = solve_kron(problem, self._norm, effort, self._p, self._restarts)
+            factors += self._factors[key].factors
+            total *= self._factors[key].loss
+        return KronSolution(factors, total)
 
 
 def _shared(workload: Encoded, blocks: Sequence[Block]) -> LinearEstimator[Any] | None:
-    """Global least squares on the same blocks; None if they do not share factors, or separate too few cells."""
+    """Global least squares on the same blocks; None if they do not share factors or do not determine all cells."""
     weights: dict[tuple[int, ...], Fraction] = {}
     factors: dict[int, Matrix] = {}
     for block in blocks:
         weights[block.axes] = weights.get(block.axes, Fraction(0)) + block.weight
         for axis, factor in zip(block.axes, block.factors, strict=True):
-            if factors.setdefault(axis, factor) != factor or len(block.axes) > _WIDEST:
+            if factors.setdefault(axis, factor) != factor or len(block.axes) > _MAX_ATTRIBUTES_GLOBAL:
                 return None
     merged = tuple(Block(axes, tuple(factors[axis] for axis in axes), weight) for axes, weight in weights.items())
     try:
@@ -189,12 +189,12 @@ def _by_axes(workload: Encoded) -> list[Group]:
 
 
 def _named(workload: Encoded, groups: Sequence[Sequence[str]]) -> list[Group]:
-    """The user's groups, and every product that is in none of them by itself; without those that count nobody."""
-    known = [product.name for product in workload.products]
+    """The user's groups, and each other product by itself; products that count nobody are left out."""
+    all_names = [product.name for product in workload.products]
     listed = [name for names in groups for name in names]
     for name in listed:
-        if name not in known:
-            raise WorkloadError(f"groups: product {name!r} is not in the workload{nearest(name, known)}")
+        if name not in all_names:
+            raise WorkloadError(f"groups: product {name!r} is not in the workload{nearest(name, all_names)}")
         if listed.count(name) > 1:
             raise WorkloadError(f"groups: product {name!r} is in two groups; list it once")
     products = {product.name: product for product in workload.sought.products}

@@ -1,4 +1,4 @@
-"""Weights as fractions: what is measured is said exactly."""
+"""Weights as fractions, so that plans state them exactly."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _BITS = 20
 
 
 def dyadic(weight: float) -> Fraction:
-    """A positive weight to twenty significant bits."""
+    """A positive weight, rounded to twenty significant bits."""
     mantissa, exponent = frexp(weight)
     return Fraction(ldexp(round(mantissa * 2**_BITS), exponent - _BITS))

@@ -79,7 +79,7 @@ def _wheres() -> Iterator[str]:
 
 
 def _conditions(predicates: Predicates, name: str, schema: Schema) -> list[str | None]:
-    """Each predicate of a set as an SQL condition; None where it holds for all."""
+    """Each predicate of a set as an SQL condition; None if it holds for everybody."""
     match predicates:
         case Total():
             return [None]

@@ -17,12 +17,12 @@ from hdmm.estimators.least_squares import strategy_loss
 from hdmm.matrix import Norm
 from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.paper import census, workloads
-from hdmm.paper.rounding import ROUNDING, Loss, best_loss, rounded
+from hdmm.paper.rounding import MAX_ROUNDING_COST, Loss, best_loss, rounded_loss
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import gaussian_sigma
 from hdmm.workload import Encoded, Workload
 
-_LAPLACE, _GAUSSIAN = ("table_opt01_laplace_1d", "table_hd1_laplace"), ("table_opt02_gaussian_1d", "table_hd2_gaussian")
+_LAPLACE_TABLES = ("table_opt01_laplace_1d", "table_hd1_laplace")
 WORKLOADS: dict[tuple[str, str], Callable[[], Workload]] = {
     ("Census (5D)", "SF1"): census.sf1,
     ("Census (5D)", "SF1+"): census.sf1_plus,
@@ -34,20 +34,19 @@ WORKLOADS: dict[tuple[str, str], Callable[[], Workload]] = {
     ("Loans (12D)", "Small Prefix-Marginals"): workloads.loans_small_prefix,
 }
 """The workloads on several attributes, by the names of the paper's tables."""
-_OFF = {
+_KNOWN_MISPRINTS = {
     ("hd2_gaussian", "Census (5D) SF1", "Identity"): "with the paper's own 97.08 for SF1+ it is at most 69.32",
     ("hd2_gaussian", "Loans (12D) Small Marginals", "Baseline"): "σ·√188 = 57.926, which the paper cut off",
     ("hd2_gaussian", "Census (5D) SF1+", "OPT_M"): "the closed form is real here: no marginals do better than 15.894",
     ("opt02_gaussian_1d", "permuted 4096", "OPT_0"): "the same problem as all-range, proved to be at least 17.4645",
 }
 """Cells of the paper that contradict its other cells or its formulas, and why."""
-_NOTE = "the paper adds up the norms of the products; the exact norm of the stack gives {exact:,.2f}"
 
 
 @final
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table: ours, the paper's, and what to know about them."""
+    """One number of a table: ours, the paper's, and a note on them."""
 
     table: str
     workload: str
@@ -58,25 +57,25 @@ class Cell:
     at_most: bool = False
     """Whether a lower number is as good: an optimised strategy may be better than the paper's."""
     rounding: float | None = None
-    """What it costs to round the strategy to integers, so that it can be measured, as a share of the RMSE.
+    """The cost of rounding the strategy to integers, so that it can be measured, as a share of the RMSE.
 
     None for a strategy that is not rounded, or whose queries would be too large.
     """
 
     @property
     def agrees(self) -> bool:
-        """Whether the two are the same to the digits that the paper prints, or the paper's is known to be off.
+        """Whether both are equal to the digits that the paper prints, or the paper's is known to be off.
 
-        The paper's σ is exact to nine digits, which shows in its largest numbers. Nor may rounding cost too much.
+        The paper's σ is exact to nine digits, which shows in its largest numbers. Rounding must not cost too much.
         """
         above = self.ours - self.paper
         same = (above if self.at_most else abs(above)) <= 0.0051 + 1e-9 * self.paper
-        return (same or self.known_to_be_off) and (self.rounding or 0.0) <= ROUNDING
+        return (same or self.known_to_be_off) and (self.rounding or 0.0) <= MAX_ROUNDING_COST
 
     @property
     def known_to_be_off(self) -> bool:
         """Whether the paper's number cannot be right."""
-        return (self.table, self.workload, self.column) in _OFF
+        return (self.table, self.workload, self.column) in _KNOWN_MISPRINTS
 
 
 def tables() -> dict[str, list[dict[str, Any]]]:
@@ -87,12 +86,11 @@ def tables() -> dict[str, list[dict[str, Any]]]:
 
 def check_baselines() -> Iterator[Cell]:
     """The columns that need no optimisation: Identity, Baseline (the plain mechanism) and SVDB."""
-    variance = dict.fromkeys(_LAPLACE, 2.0) | dict.fromkeys(_GAUSSIAN, gaussian_sigma(Budget(1, "1e-6")) ** 2)
     for table, rows in tables().items():
-        norm: Norm = 1 if table in _LAPLACE else 2
+        norm = _norm(table)
         for row in rows:
             name, encoded = _encoded(row.get("dataset"), row["workload"], row.get("domain"))
-            rmse = partial(_rmse, encoded, variance[table])
+            rmse = partial(_rmse, encoded, norm)
             for column in ("Identity", "Baseline", "SVDB"):
                 printed = row.get(column)
                 if printed is None:
@@ -104,20 +102,20 @@ def check_baselines() -> Iterator[Cell]:
                     case "Baseline":
                         exact = rmse(_loss(baselines.Plain(), encoded, norm))
                         ours = rmse(encoded.query_count * _sum_of_norms(encoded, norm) ** (2 / norm))
-                        note = _NOTE.format(exact=exact) if abs(exact - ours) > 0.005 else ""
+                        if abs(exact - ours) > 0.005:
+                            note = f"the paper adds up the products' norms; the norm of their stack gives {exact:,.2f}"
                     case _:
                         ours = rmse(svd_bound(encoded.gram()) or float("nan"))
                 place = (table.removeprefix("table_"), name, column)
-                yield Cell(*place, ours, float(printed), note or _OFF.get(place, ""))
+                yield Cell(*place, ours, float(printed), note or _KNOWN_MISPRINTS.get(place, ""))
 
 
 def check_strategies(kind: Literal["one-d", "multi-d"]) -> Iterator[Cell]:
     """The columns of the optimised strategies: OPT_0 on one attribute; OPT_⊗, OPT_+, OPT_M and HDMM on several.
 
-    Beside HDMM, its best operator, stands what the operators beyond the paper add. The numbers are those of strategies
-    of any queries, as in the paper; every strategy is then rounded to integers, and what that costs is told.
+    HDMM is the best of these; beside it is the best with the operators beyond the paper. The numbers are those of
+    strategies of any queries, as in the paper; every strategy is then rounded to integers, and the cost reported.
     """
-    variance = dict.fromkeys(_LAPLACE, 2.0) | dict.fromkeys(_GAUSSIAN, gaussian_sigma(Budget(1, "1e-6")) ** 2)
     columns: dict[str, Operator] = {
         "OPT_0": operators.Explicit(),
         "OPT_kron": operators.Kron(),
@@ -125,12 +123,12 @@ def check_strategies(kind: Literal["one-d", "multi-d"]) -> Iterator[Cell]:
         "OPT_M": operators.Marginal(),
     }
     for table, rows in tables().items():
-        norm: Norm = 1 if table in _LAPLACE else 2
+        norm = _norm(table)
         for row in rows:
             if ("dataset" in row) != (kind == "multi-d"):
                 continue
             name, encoded = _encoded(row.get("dataset"), row["workload"], row.get("domain"))
-            rmse = partial(_rmse, encoded, variance[table])
+            rmse = partial(_rmse, encoded, norm)
             place = (table.removeprefix("table_"), name)
             cell = partial(Cell, *place, at_most=True)
             losses: list[Loss] = []
@@ -146,12 +144,12 @@ def check_strategies(kind: Literal["one-d", "multi-d"]) -> Iterator[Cell]:
                 note = f"{perf_counter() - start:.1f} s"
                 if proposal.bound is not None:
                     note += f", at most {squared / proposal.bound - 1:.1e} above optimal"
-                found = Loss(squared, rounded(proposal.strategy, encoded, norm))
-                losses.append(found)
-                note += f", {found.note}"
-                known = _OFF.get((*place, column))
-                note += f"; {known}" if known else ""
-                yield cell(column, rmse(squared), float(row[column]), note, rounding=found.rounding)
+                loss = Loss(squared, rounded_loss(proposal.strategy, encoded, norm))
+                losses.append(loss)
+                note += f", {loss.note}"
+                misprint = _KNOWN_MISPRINTS.get((*place, column))
+                note += f"; {misprint}" if misprint else ""
+                yield cell(column, rmse(squared), float(row[column]), note, rounding=loss.rounding)
             if "HDMM" in row:
                 best = best_loss(losses)
                 yield cell("HDMM", rmse(best.squared), float(row["HDMM"]), best.note, rounding=best.rounding)
@@ -171,7 +169,7 @@ def _beyond(
     else:
         squared = strategy_loss(proposal.strategy, encoded, norm)
         note += f" {rmse(squared):,.2f}, {perf_counter() - start:.1f} s"
-        best = best_loss([best, Loss(squared, rounded(proposal.strategy, encoded, norm))])
+        best = best_loss([best, Loss(squared, rounded_loss(proposal.strategy, encoded, norm))])
     return cell("beyond", rmse(best.squared), paper, f"{note}, {best.note}", rounding=best.rounding)
 
 
@@ -183,8 +181,18 @@ def _encoded(dataset: str | None, workload: str, domain: int | None) -> tuple[st
     return f"{dataset} {workload}", WORKLOADS[dataset, workload]().encoded
 
 
-def _rmse(encoded: Encoded, variance: float, squared: float) -> float:
-    return sqrt(variance * squared / encoded.query_count)
+def _norm(table: str) -> Norm:
+    return 1 if table in _LAPLACE_TABLES else 2
+
+
+def _rmse(encoded: Encoded, norm: Norm, squared: float) -> float:
+    return sqrt(_variance(norm) * squared / encoded.query_count)
+
+
+@cache
+def _variance(norm: Norm) -> float:
+    """The variance of unit noise at ε = 1; for Gaussian noise δ = 1e-6."""
+    return 2.0 if norm == 1 else gaussian_sigma(Budget(1, "1e-6")) ** 2
 
 
 def _loss(operator: Operator, encoded: Encoded, norm: Norm) -> float:

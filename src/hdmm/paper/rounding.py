@@ -1,4 +1,4 @@
-"""What rounding a strategy to integers costs, beside the paper's numbers: integers are what can be measured."""
+"""The cost of rounding strategies to integers, beside the paper's numbers: only integer queries can be measured."""
 
 from __future__ import annotations
 
@@ -14,37 +14,40 @@ from hdmm.selection.quantise import Quantised, quantise
 from hdmm.strategy import Strategy
 from hdmm.workload import Encoded
 
-ROUNDING = 1e-4
-"""How much of the RMSE rounding a strategy to integers may cost."""
+MAX_ROUNDING_COST = 1e-4
+"""The most that rounding a strategy to integers may add to the RMSE, as a share of it."""
 
 
 @final
 @dataclass(frozen=True)
 class Loss:
-    """The total squared error of a strategy at unit noise; rounded to integers, if they are not too large for that."""
+    """The total squared error of a strategy at unit noise, and that of the strategy rounded to integers.
+
+    None if the integers would be too large to be measured.
+    """
 
     squared: float
     rounded: float | None
 
     @property
     def rounding(self) -> float | None:
-        """What rounding costs, as a share of the RMSE."""
+        """The cost of rounding, as a share of the RMSE."""
         return None if self.rounded is None else sqrt(self.rounded / self.squared) - 1
 
     @property
     def note(self) -> str:
-        """What rounding costs, in words."""
+        """The cost of rounding, in words."""
         return "too large to be measured" if self.rounding is None else f"rounded {self.rounding:+.1e}"
 
 
 def best_loss(losses: Sequence[Loss]) -> Loss:
     """The least error of all strategies, and of all that can be measured."""
-    measurable = [one.rounded for one in losses if one.rounded is not None]
-    return Loss(min(one.squared for one in losses), min(measurable, default=None))
+    measurable = [loss.rounded for loss in losses if loss.rounded is not None]
+    return Loss(min(loss.squared for loss in losses), min(measurable, default=None))
 
 
-def rounded(strategy: Strategy, encoded: Encoded, norm: Norm) -> float | None:
-    """Its total squared error with integer queries; None where those would be too large to be measured."""
+def rounded_loss(strategy: Strategy, encoded: Encoded, norm: Norm) -> float | None:
+    """The total squared error with integer queries; None if those would be too large to be measured."""
     try:
         quantised = quantise(strategy, encoded, norm)
     except TooLargeError:

@@ -1,4 +1,4 @@
-"""How small the census workloads become: from thousands of SQL statements to a few products (paper, section 5)."""
+"""The size of the census workloads: from thousands of SQL statements to a few products (paper, section 5)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import final
 from hdmm.paper import census
 from hdmm.workload import Encoded, Workload
 
-_VALUE = 4
-"""Bytes of a number, as the paper counts them."""
+_BYTES_PER_NUMBER = 4
+"""As the paper counts them."""
 
 
 @final
@@ -29,7 +29,7 @@ class Size:
 @final
 @dataclass(frozen=True)
 class Compaction:
-    """What became of one workload's statements, and how long it took."""
+    """The statements of one workload and the products that they become, with the time that it took."""
 
     workload: str
     queries: int
@@ -54,8 +54,8 @@ def check_sizes() -> Iterator[Compaction]:
         seconds = perf_counter() - start
         queries, cells = encoded.query_count, encoded.matrix().shape[1]
         parts = (
-            ("explicit matrix", queries, queries * cells * _VALUE),
-            ("single queries", queries, queries * sum(encoded.sizes) * _VALUE),
+            ("explicit matrix", queries, queries * cells * _BYTES_PER_NUMBER),
+            ("single queries", queries, queries * sum(encoded.sizes) * _BYTES_PER_NUMBER),
             ("statements", len(encoded.products), _size(encoded)),
             ("compacted", len(compact.products), _size(compact)),
         )
@@ -64,10 +64,10 @@ def check_sizes() -> Iterator[Compaction]:
 
 
 def _size(encoded: Encoded) -> int:
-    """The bytes of the factors of all products, written out; where a product has none, it has a row of ones."""
+    """The bytes of the factors of all products, written out; without a factor, an attribute has a row of ones."""
     entries = 0
     for product in encoded.products:
         for axis, size in enumerate(encoded.sizes):
             factor = product.factors.get(axis)
             entries += size if factor is None else factor.shape[0] * size
-    return _VALUE * entries
+    return _BYTES_PER_NUMBER * entries

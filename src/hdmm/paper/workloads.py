@@ -13,7 +13,8 @@ OneD = Literal["all-range", "prefix", "width32", "permuted"]
 _CPS = (50, 100, 7, 4, 2)
 _ADULT = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
 _LOANS = (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15)
-_SMALL = 5000
+_SMALL_CELLS = 5000
+"""The most cells of a small marginal."""
 
 
 def one_d(kind: OneD, n: int) -> Workload:
@@ -53,13 +54,13 @@ def adult_prefix() -> Workload:
 
 def loans_small() -> Workload:
     """All marginals of Loans with at most 5000 cells."""
-    return marginals(_schema(_LOANS), max_cells=_SMALL)
+    return marginals(_schema(_LOANS), max_cells=_SMALL_CELLS)
 
 
 def loans_small_prefix() -> Workload:
     """All marginals of Loans with at most 5000 cells, with prefixes on its four largest attributes."""
     schema = _schema(_LOANS)
-    return marginals(schema, max_cells=_SMALL, prefix=schema.names[:4])
+    return marginals(schema, max_cells=_SMALL_CELLS, prefix=schema.names[:4])
 
 
 def _schema(sizes: tuple[int, ...]) -> Schema:

@@ -14,7 +14,7 @@ from hdmm.operators.base import Aside, Proposal
 from hdmm.operators.minimax.explicit import worst_explicit
 from hdmm.operators.minimax.residual import worst_residuals
 from hdmm.operators.minimax.search import least_worst
-from hdmm.operators.minimax.weighted import bound_of, start
+from hdmm.operators.minimax.weighted import bound_of, initial_weights
 from hdmm.optimise.descent import Effort
 from hdmm.paper import workloads
 from hdmm.privacy.calibrate import gaussian_sigma
@@ -84,7 +84,7 @@ def test_marginals_are_solved_up_to_a_gap(limits):
 def test_any_weights_on_the_answers_give_a_bound():
     """No strategy is below it, among them ones from all over the place."""
     encoded, limits = MIXED.encoded, (1.0, 1.0, 1.0, 1.0)
-    bound = bound_of(encoded, start(encoded, limits))
+    bound = bound_of(encoded, initial_weights(encoded, limits))
     found = [operators.Residual(), operators.Kron(), operators.Explicit(), hdmm.baselines.Identity()]
     values = [
         Objective(limits).value(local_least_squares(proposed(one, encoded, 2).strategy), encoded, 2) for one in found

@@ -23,7 +23,7 @@ from hdmm.matrix.axis_gram import (
 )
 from hdmm.operators.base import Solution
 from hdmm.operators.opt0 import signed
-from hdmm.operators.opt0.coarse import Level, levels
+from hdmm.operators.opt0.coarse import CellBlocks, coarse_to_fine
 from hdmm.operators.opt0.laplace import opt0_laplace
 from hdmm.optimise.descent import Effort
 from hdmm.optimise.projected import descend_projected
@@ -65,13 +65,13 @@ def rmse(solution: Solution, queries: int) -> float:
 
 @every
 def test_the_gradient_is_that_of_finite_differences(gram: AxisGram):
-    level = Level.of(gram)
-    _, gradient = level.loss(_THETA)
+    blocks = CellBlocks.of(gram)
+    _, gradient = blocks.loss(_THETA)
     h = 1e-6
     for place in [(0, 0), (1, 4), (2, 11), (0, 7)]:
         shift = np.zeros(_THETA.shape)
         shift[place] = h
-        slope = (level.loss(_THETA + shift)[0] - level.loss(_THETA - shift)[0]) / (2 * h)
+        slope = (blocks.loss(_THETA + shift)[0] - blocks.loss(_THETA - shift)[0]) / (2 * h)
         assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-5)
 
 
@@ -92,7 +92,7 @@ def test_heavy_queries_that_are_almost_alike_have_their_true_loss():
     theta = np.abs(np.stack([heavy, heavy, heavy, heavy]) * (1 + 1e-3 * _RNG.random((4, 30))))
     gram = DenseGram(np.ones((30, 30)) + np.diag(heavy > 0))
     expected = dense_error(Solution(PIdentity(theta), 0.0), gram)
-    assert Level.of(gram).loss(theta)[0] == pytest.approx(expected, rel=1e-2)
+    assert CellBlocks.of(gram).loss(theta)[0] == pytest.approx(expected, rel=1e-2)
     assert PIdentity(theta).error(gram) == pytest.approx(expected, rel=1e-2)
 
 
@@ -112,13 +112,13 @@ def test_cells_that_no_query_tells_apart_are_counted_together(p):
 def test_the_loss_is_the_error_of_the_strategy_written_out(gram: AxisGram):
     strategy = PIdentity(_THETA)
     expected = dense_error(Solution(strategy, 0.0), gram)
-    assert Level.of(gram).loss(_THETA)[0] == pytest.approx(expected)
+    assert CellBlocks.of(gram).loss(_THETA)[0] == pytest.approx(expected)
     assert strategy.error(gram) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("gram", [AllRangeGram(1030), WidthGram(1030, 400)])
 def test_blocks_have_the_loss_of_their_cells_and_its_gradient(gram: AxisGram):
-    coarse, whole = levels(gram, 3)
+    coarse, whole = coarse_to_fine(gram, 3)
     point = _RNG.random((3, len(coarse.counts)))
     value, gradient = coarse.loss(point)
     assert sorted(set(coarse.counts)) == [4, 5]
@@ -130,8 +130,8 @@ def test_blocks_have_the_loss_of_their_cells_and_its_gradient(gram: AxisGram):
 
 def test_cells_in_no_order_are_searched_one_by_one():
     shuffled = SelectedGram(AllRangeGram(1024), _RNG.permutation(1024), 1024)
-    assert len(levels(shuffled, 3)) == 1
-    assert len(levels(AllRangeGram(1024), 3)) > 1
+    assert len(coarse_to_fine(shuffled, 3)) == 1
+    assert len(coarse_to_fine(AllRangeGram(1024), 3)) > 1
 
 
 def test_the_inverse_is_the_pseudo_inverse():
@@ -217,11 +217,11 @@ def test_a_start_is_never_made_worse(gram: AxisGram):
     assert nothing.error <= before.error * (1 + 1e-12)
 
 
-def test_a_start_may_be_the_extra_queries_alone_over_cells_that_nobody_asks_about():
+def test_a_start_may_cover_cells_that_nobody_asks_about():
     gram = SelectedGram(PrefixGram(40), np.arange(5, 45), 50)
     before = opt0_laplace(gram, effort=_QUICK, iterations=20)
     assert isinstance(before.matrix, PIdentity)
-    again = opt0_laplace(gram, effort=Effort(restarts=0), start=before.matrix.theta, iterations=50)
+    again = opt0_laplace(gram, effort=Effort(restarts=0), start=before.matrix, iterations=50)
     assert again.error <= before.error
 
 
@@ -308,13 +308,13 @@ def test_the_error_on_a_domain_of_blocks_is_exact():
 
 def test_time_that_is_up_ends_the_search(monkeypatch):
     evaluations = []
-    loss = Level.loss
+    loss = CellBlocks.loss
 
     def counted(level, point):
         evaluations.append(1)
         return loss(level, point)
 
-    monkeypatch.setattr(Level, "loss", counted)
+    monkeypatch.setattr(CellBlocks, "loss", counted)
     solution = opt0_laplace(AllRangeGram(1024), effort=Effort(deadline=0.0))
     assert len(evaluations) < 20
     assert solution.error <= AllRangeGram(1024).trace()

@@ -2,8 +2,8 @@
 
 The loss is not convex in the weights, and descent stops at the first choice that no small change improves. Hops are
 larger changes: a union of two measured marginals replaces all that lie within it, a marginal is measured without one of
-its attributes or no longer, or another one is measured too. All hops are valued at once with the other weights as they
-are, and the promising ones are tried in earnest. Where no hop helps, the search leaps: it forgets some marginals at
+its attributes or no longer, or another one is measured too. All hops are valued at once with the other weights fixed,
+and the promising ones are tried with all weights free. If no hop helps, the search leaps: it drops some marginals at
 random, measures instead what the workload asks for, and hops again. See docs/math.md, section 7.
 """
 
@@ -16,58 +16,58 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array
-from hdmm.operators.marginals.demand import Demand, contained, has, widths
-from hdmm.operators.marginals.weights import Some, Weighted, own, settle
+from hdmm.operators.marginals.demand import Demand, contained, count_attributes, holds
+from hdmm.operators.marginals.weights import ListedMarginals, WeightedMarginals, initial_marginals, settle
 from hdmm.optimise.descent import Effort
 
-_GAIN = 1e-6
-"""An improvement by less than this ratio is none."""
-_LEAPS = 4
-"""Leaps for each restart."""
-_FORGOTTEN = (0.1, 0.5)
-"""The least and the largest share of the marginals that a leap forgets."""
-_SHARES = (0.0, 0.3, 0.45, 0.6, 0.8, 1.0)
-"""Weights of what is added, relative to what is removed."""
-_FRESH = 0.1
-"""The same relative to all weights, where nothing is removed."""
-_TRIED = 512
+_LEAST_GAIN = 1e-6
+"""Improvements by a smaller ratio do not count."""
+_LEAPS_PER_RESTART = 4
+_DROPPED_SHARES = (0.1, 0.5)
+"""The least and the largest share of the marginals that a leap drops."""
+_ADDED_SHARES = (0.0, 0.3, 0.45, 0.6, 0.8, 1.0)
+"""Weights of the added marginal, relative to those of the removed ones."""
+_WEIGHT_IF_NONE_REMOVED = 0.1
+"""The weight that the shares are of if nothing is removed; all weights sum to 1."""
+_MAX_TRIED = 512
 """The most hops that are tried one by one after each valuation."""
 _PATIENCE = 40
 """How many of them in a row may fail."""
-_WIDER = 2
-"""How many attributes a marginal may have beyond those that the workload asks for."""
-_PAIRED = 1200
+_MAX_EXTRA_ATTRIBUTES = 2
+"""How many more attributes a marginal may have than those that the workload asks for."""
+_MAX_PAIRED = 1200
 """The most marginals of which all pairs are united; with more, they grow by one attribute at a time."""
-_QUICK = 1 << 14
+_MAX_RESIDUALS_FULL_SEARCH = 1 << 14
 """Marginals with more residuals are searched less, in proportion."""
-_WORK = 1 << 20
-"""The most residuals that hops of one kind are valued by; with more, some hops are left out at random."""
+_MAX_VALUED_RESIDUALS = 1 << 20
+"""The most residuals over which hops of one kind are valued; beyond that, hops are left out at random."""
 
 
-def search(demand: Demand, effort: Effort, restarts: int) -> Weighted:
+def search_weights(demand: Demand, effort: Effort, restarts: int) -> WeightedMarginals:
     """The best weights under Laplace noise that descent, hops and leaps find."""
-    marginals = own(demand)
-    start = settle(marginals, np.ones(len(marginals.sets)), 1, effort, iterations=300, tolerance=_GAIN)
+    marginals = initial_marginals(demand)
+    start = settle(marginals, np.ones(len(marginals.sets)), 1, effort, iterations=300, tolerance=_LEAST_GAIN)
     if demand.sets.dtype == object or not demand.attributes:  # sets beyond machine integers are too slow to hop
         return start
-    search = _Search(demand, effort)
+    search = _LocalSearch(demand, effort)
     best = search.hop(_pruned(start, effort))
-    for _ in range(round(_LEAPS * restarts * min(1.0, _QUICK / best.marginals.residuals))):
+    scale = min(1.0, _MAX_RESIDUALS_FULL_SEARCH / best.marginals.residuals)
+    for _ in range(round(_LEAPS_PER_RESTART * restarts * scale)):
         if effort.over:
             break
-        best = min(best, search.hop(search.leap(best)), key=lambda one: one.error)
+        best = min(best, search.hop(search.leap(best)), key=lambda weighted: weighted.error)
     return settle(best.marginals, best.weights, 1, effort, iterations=1000, tolerance=1e-10)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Hops:
-    """Possible hops: what is added, what is removed, and a frame of attributes around both."""
+    """Possible hops: the marginal that is added, those that are removed, and a frame of attributes around all."""
 
     frames: Array
     added: Array
     owners: Array
-    """The place of a hop for each marginal that is removed, ascending."""
+    """For each removed marginal the place of its hop, ascending."""
     removed: Array
     """The places of these among the measured marginals."""
 
@@ -75,7 +75,7 @@ class _Hops:
 @final
 @dataclass(frozen=True)
 class _Hop:
-    """Measure ``added`` with so much more weight, instead of ``removed``."""
+    """Measure ``added`` with this much more weight, instead of ``removed``."""
 
     removed: tuple[int, ...]
     added: int
@@ -83,7 +83,7 @@ class _Hop:
 
 
 @final
-class _Search:
+class _LocalSearch:
     """Hops and leaps for one workload, with random numbers of its own."""
 
     def __init__(self, demand: Demand, effort: Effort) -> None:
@@ -91,136 +91,145 @@ class _Search:
         self._effort = effort
         self._rng = effort.random()
 
-    def hop(self, found: Weighted) -> Weighted:
+    def hop(self, current: WeightedMarginals) -> WeightedMarginals:
         """Hop while that helps."""
         while not self._effort.over:
-            before = found.error
-            values, hops = self._best(found)
-            promising = hops[: int(np.sum(values < 1 - _GAIN))]
+            before = current.error
+            values, hops = self._best_hops(current)
+            promising = hops[: int(np.sum(values < 1 - _LEAST_GAIN))]
             while promising:  # all at once, or half of them
-                trial = _tried(found, promising, self._effort)
-                if trial.error < found.error * (1 - _GAIN):
-                    found = trial
+                trial = _tried(current, promising, self._effort)
+                if trial.error < current.error * (1 - _LEAST_GAIN):
+                    current = trial
                     break
                 promising = promising[: len(promising) // 2]
-            failures, patience = 0, _PATIENCE * min(1.0, _QUICK / found.marginals.residuals)
-            for hop in hops[:_TRIED]:
+            failures = 0
+            patience = _PATIENCE * min(1.0, _MAX_RESIDUALS_FULL_SEARCH / current.marginals.residuals)
+            for hop in hops[:_MAX_TRIED]:
                 if failures >= patience or self._effort.over:
                     break
-                trial = _tried(found, [hop], self._effort)
-                better = trial.error < found.error * (1 - _GAIN)
-                found, failures = (trial, 0) if better else (found, failures + 1)
-            if found.error >= before * (1 - _GAIN):
+                trial = _tried(current, [hop], self._effort)
+                better = trial.error < current.error * (1 - _LEAST_GAIN)
+                current, failures = (trial, 0) if better else (current, failures + 1)
+            if current.error >= before * (1 - _LEAST_GAIN):
                 break
-        return found
+        return current
 
-    def leap(self, found: Weighted) -> Weighted:
-        """Forget some marginals, and measure instead what the workload asks for."""
+    def leap(self, current: WeightedMarginals) -> WeightedMarginals:
+        """Drop some marginals, and measure instead what the workload asks for."""
         demand = self._demand
-        kept = self._rng.random(len(found.weights)) >= self._rng.uniform(*_FORGOTTEN)
-        sets = found.marginals.sets[kept]
-        weights = dict(zip(sets.tolist(), found.weights[kept].tolist(), strict=True))
-        unknown = np.delete(demand.largest, np.unique(contained(sets, demand.largest)[1]))
-        weights |= dict.fromkeys(unknown.tolist(), float(np.median(found.weights)))
+        kept = self._rng.random(len(current.weights)) >= self._rng.uniform(*_DROPPED_SHARES)
+        sets = current.marginals.sets[kept]
+        weights = dict(zip(sets.tolist(), current.weights[kept].tolist(), strict=True))
+        missing = np.delete(demand.largest, np.unique(contained(sets, demand.largest)[1]))
+        weights |= dict.fromkeys(missing.tolist(), float(np.median(current.weights)))
         return _settled(demand, weights, self._effort)
 
-    def _best(self, found: Weighted) -> tuple[Array, list[_Hop]]:
-        """The hops with the least losses, relative to the present one, and these."""
-        hops = self._possible(found)
-        values, weights = _valued(found, hops)
+    def _best_hops(self, current: WeightedMarginals) -> tuple[Array, list[_Hop]]:
+        """The hops with the least losses: these losses, relative to the current one, and the hops."""
+        hops = self._possible_hops(current)
+        values, weights = _value_hops(current, hops)
         order = np.argsort(values, kind="stable")
-        order = order[: max(_TRIED, int(np.sum(values < 1 - _GAIN)))]
+        order = order[: max(_MAX_TRIED, int(np.sum(values < 1 - _LEAST_GAIN)))]
         order = order[np.isfinite(values[order])]
-        removed = found.marginals.sets[hops.removed]
+        removed = current.marginals.sets[hops.removed]
         first, last = np.searchsorted(hops.owners, [order, order + 1])
         return values[order], [
             _Hop(tuple(removed[start:end].tolist()), int(hops.added[hop]), float(weights[hop]))
             for hop, start, end in zip(order.tolist(), first.tolist(), last.tolist(), strict=True)
         ]
 
-    def _possible(self, found: Weighted) -> _Hops:
+    def _possible_hops(self, current: WeightedMarginals) -> _Hops:
         """Unions instead of all within them, marginals without one attribute, and additional ones."""
-        demand, active = self._demand, found.marginals.sets
-        others = active if len(active) <= _PAIRED else active[:0]
-        joined = np.union1d(demand.grown(active), active[:, None] | others)
-        joined = demand.fitting(np.setdiff1d(joined, active))
-        joined = joined[widths(joined, demand.attributes) <= demand.widths.max() + _WIDER]
-        joined = joined[self._affordable(joined)]
-        within, below = contained(joined, active)
-        held, place = np.nonzero(np.stack([has(active, place) for place in range(demand.attributes)], axis=1))
-        kept = self._affordable(active[held])
-        held, shrunk = held[kept], active[held[kept]] - (1 << place[kept].astype(active.dtype))
-        others = np.setdiff1d(demand.sets, active)
+        demand, measured = self._demand, current.marginals.sets
+        partners = measured if len(measured) <= _MAX_PAIRED else measured[:0]
+        unions = np.union1d(demand.grown(measured), measured[:, None] | partners)
+        unions = demand.fitting(np.setdiff1d(unions, measured))
+        widths = count_attributes(unions, demand.attributes)
+        unions = unions[widths <= demand.widths.max() + _MAX_EXTRA_ATTRIBUTES]
+        unions = unions[self._affordable(unions)]
+        owners, replaced = contained(unions, measured)
+        members = np.stack([holds(measured, place) for place in range(demand.attributes)], axis=1)
+        whole, place = np.nonzero(members)
+        kept = self._affordable(measured[whole])
+        whole, bits = whole[kept], 1 << place[kept].astype(measured.dtype)
+        others = np.setdiff1d(demand.sets, measured)
         others = others[self._affordable(others)]
         return _Hops(
-            np.concatenate([joined, active[held], others]),
-            np.concatenate([joined, shrunk, others]),
-            np.concatenate([within, len(joined) + np.arange(len(held))]),
-            np.concatenate([below, held]),
+            frames=np.concatenate([unions, measured[whole], others]),
+            added=np.concatenate([unions, measured[whole] - bits, others]),
+            owners=np.concatenate([owners, len(unions) + np.arange(len(whole))]),
+            removed=np.concatenate([replaced, whole]),
         )
 
     def _affordable(self, sets: Array) -> Array:
-        """The places of as many sets, in order, as have no more residuals than there may be."""
+        """The places of sets drawn at random, as many as keep within the limit on residuals, in order."""
         order = self._rng.permutation(len(sets))
-        work = np.cumsum(2.0 ** widths(sets, self._demand.attributes)[order])
-        return np.sort(order[work <= _WORK])
+        work = np.cumsum(2.0 ** count_attributes(sets, self._demand.attributes)[order])
+        return np.sort(order[work <= _MAX_VALUED_RESIDUALS])
 
 
-def _tried(found: Weighted, hops: Sequence[_Hop], effort: Effort) -> Weighted:
-    """The weights after some hops, without those that a former one made impossible; as before if nothing is left."""
-    weights = dict(zip(found.marginals.sets.tolist(), found.weights.tolist(), strict=True))
+def _tried(current: WeightedMarginals, hops: Sequence[_Hop], effort: Effort) -> WeightedMarginals:
+    """The weights after some hops, skipping those that a former one made impossible; unchanged if none would remain."""
+    weights = dict(zip(current.marginals.sets.tolist(), current.weights.tolist(), strict=True))
     for hop in hops:
-        if all(one in weights for one in hop.removed):
-            for one in hop.removed:
-                del weights[one]
+        if all(removed in weights for removed in hop.removed):
+            for removed in hop.removed:
+                del weights[removed]
             if hop.weight > 0:
                 weights[hop.added] = weights.get(hop.added, 0.0) + hop.weight
-    return _settled(found.marginals.demand, weights, effort) if weights else found
+    return _settled(current.marginals.demand, weights, effort) if weights else current
 
 
-def _settled(demand: Demand, weights: Mapping[int, float], effort: Effort) -> Weighted:
+def _settled(demand: Demand, weights: Mapping[int, float], effort: Effort) -> WeightedMarginals:
     sets = sorted(weights)
-    start = np.array([weights[one] for one in sets])
-    marginals = Some(demand, np.array(sets, demand.sets.dtype))
-    return _pruned(settle(marginals, start, 1, effort, iterations=40, tolerance=_GAIN), effort)
+    start = np.array([weights[a] for a in sets])
+    marginals = ListedMarginals(demand, np.array(sets, demand.sets.dtype))
+    return _pruned(settle(marginals, start, 1, effort, iterations=40, tolerance=_LEAST_GAIN), effort)
 
 
-def _pruned(found: Weighted, effort: Effort) -> Weighted:
+def _pruned(weighted: WeightedMarginals, effort: Effort) -> WeightedMarginals:
     """Listed marginals, without those whose weights went to zero."""
-    trial = found
-    for least in (1e-5, 1e-9):
-        kept = found.weights > least * found.weights.max()
-        if kept.all() and isinstance(found.marginals, Some):
-            return found
-        marginals = Some(found.marginals.demand, found.marginals.sets[kept])
-        trial = settle(marginals, found.weights[kept], 1, effort, iterations=5, tolerance=_GAIN)
-        if trial.error <= found.error * (1 + _GAIN**2):
+    trial = weighted
+    for threshold in (1e-5, 1e-9):
+        kept = weighted.weights > threshold * weighted.weights.max()
+        if kept.all() and isinstance(weighted.marginals, ListedMarginals):
+            return weighted
+        marginals = ListedMarginals(weighted.marginals.demand, weighted.marginals.sets[kept])
+        trial = settle(marginals, weighted.weights[kept], 1, effort, iterations=5, tolerance=_LEAST_GAIN)
+        if trial.error <= weighted.error * (1 + _LEAST_GAIN**2):
             break
     return trial
 
 
-def _valued(found: Weighted, hops: _Hops) -> tuple[Array, Array]:
-    """For each hop the least loss relative to the present one, all other weights being fixed, and the added weight."""
-    marginals, demand = found.marginals, found.marginals.demand
-    assert isinstance(marginals, Some)
-    # Only residuals within a frame change; those of each frame stand in one stretch.
-    frame, row = contained(hops.frames, demand.sets)
-    starts = np.searchsorted(frame, np.arange(len(hops.frames)))
-    squares = found.weights**2
-    present = marginals.precisions(squares)[row]
-    pair, gone = marginals.pairs(hops.removed)
-    where = np.searchsorted(frame * len(demand.sets) + row, hops.owners[pair] * len(demand.sets) + gone)
-    left = present - np.bincount(where, (squares * marginals.rates)[hops.removed[pair]], minlength=len(row))
-    left[left < 1e-12 * present] = 0
-    rates = np.where(demand.sets[row] & ~hops.added[frame] == 0, demand.rates(hops.added)[frame], 0.0)
-    freed = np.bincount(hops.owners, found.weights[hops.removed], minlength=len(hops.frames))
+def _value_hops(current: WeightedMarginals, hops: _Hops) -> tuple[Array, Array]:
+    """For each hop the least loss relative to the current one, all other weights being fixed, and the added weight."""
+    marginals, demand = current.marginals, current.marginals.demand
+    assert isinstance(marginals, ListedMarginals)
+    # A hop changes only the residuals within its frame: here are all pairs of a hop and such a residual, hop by hop.
+    hop, residual = contained(hops.frames, demand.sets)
+    starts = np.searchsorted(hop, np.arange(len(hops.frames)))
+    precision = marginals.precisions(current.weights**2)[residual]
+    remaining = precision - _removed_precision(current.weights, marginals, hops, hop, residual)
+    remaining[remaining < 1e-12 * precision] = 0
+    rates = np.where(demand.sets[residual] & ~hops.added[hop] == 0, demand.rates(hops.added)[hop], 0.0)
+    freed = np.bincount(hops.owners, current.weights[hops.removed], minlength=len(hops.frames))
     best, weights = np.full(len(freed), np.inf), np.zeros(len(freed))
-    for share in _SHARES:
-        weight = share * np.where(freed > 0, freed, _FRESH)
+    for share in _ADDED_SHARES:
+        weight = share * np.where(freed > 0, freed, _WEIGHT_IF_NONE_REMOVED)
         with np.errstate(divide="ignore", invalid="ignore"):
-            changes = demand.errors[row] * (1 / (left + weight[frame] ** 2 * rates) - 1 / present)
-            values = (1 - freed + weight) ** 2 * (1 + np.add.reduceat(changes, starts) / found.error)
+            changes = demand.errors[residual] * (1 / (remaining + weight[hop] ** 2 * rates) - 1 / precision)
+            values = (1 - freed + weight) ** 2 * (1 + np.add.reduceat(changes, starts) / current.error)
         values[np.isnan(values) | ((freed == 0) & (weight == 0))] = np.inf
         weights = np.where(values < best, weight, weights)
         best = np.minimum(values, best)
     return best, weights
+
+
+def _removed_precision(weights: Array, marginals: ListedMarginals, hops: _Hops, hop: Array, residual: Array) -> Array:
+    """For each pair of a hop and a residual, the part of the residual's precision that the hop removes."""
+    index, row = marginals.pairs(hops.removed)
+    residuals = len(marginals.demand.sets)
+    # A pair as one number, so that pairs can be searched for among those that ascend.
+    pair = np.searchsorted(hop * residuals + residual, hops.owners[index] * residuals + row)
+    return np.bincount(pair, (weights**2 * marginals.rates)[hops.removed[index]], minlength=len(hop))

@@ -1,12 +1,12 @@
-"""Weighted marginals as residuals see them: the error of all weights at once.
+"""The error of weighted marginals, residual by residual.
 
-Every measured marginal a ⊇ b tells of residual b. With N_a the cells of marginal a, and p_b what the workload asks of
+Every measured marginal a ⊇ b measures residual b. With N_a the cells of marginal a, and p_b what the workload asks of
 the residual, its squared error under weights θ of norm 1 is
 
     Σ_b p_b / κ_b,    κ_b = Σ_{a⊇b} θ_a² / N_a,
 
-in the eigenbasis of all marginals, and relative to the size of the domain, which may be beyond floating point. See
-paper, section 8; docs/math.md, section 7.
+in the eigenbasis of all marginals, and relative to the size of the domain, which may be too large for floating point.
+See paper, section 8; docs/math.md, section 7.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from typing import final
 import numpy as np
 
 from hdmm.matrix import Array, Norm
-from hdmm.operators.marginals.demand import LARGEST, MOST, Demand
+from hdmm.operators.marginals.demand import MAX_CELLS, MAX_RESIDUALS, Demand
 from hdmm.optimise.descent import Effort
 
-LATTICE = 20
-"""The most attributes for which all 2^d sets are looked at."""
+MAX_LATTICE_ATTRIBUTES = 20
+"""The most attributes for which all 2^d sets are considered."""
 _STRIDES = (1.9, 1.0)
+"""Lengths of a step that are tried, as multiples of the step that never makes weights worse."""
 
 
-class Marginals(ABC):
+class CandidateMarginals(ABC):
     """Marginals that may be measured, with everything about them that does not depend on their weights."""
 
     demand: Demand
@@ -55,7 +56,7 @@ class Marginals(ABC):
         """How many residuals all marginals have together."""
 
     def evaluate(self, weights: Array) -> tuple[float, Array]:
-        """The error Σ_b p_b/κ_b, infinite where a residual is unknown, and minus its derivatives by the squares θ²."""
+        """The error Σ_b p_b/κ_b, infinite if a residual is not measured, and minus its derivatives by θ²."""
         asked, precisions = self.errors, self.precisions(weights**2)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             parts = np.divide(asked, precisions, out=np.zeros(len(asked)), where=asked > 0)
@@ -67,7 +68,7 @@ class Marginals(ABC):
 
 
 @final
-class Some(Marginals):
+class ListedMarginals(CandidateMarginals):
     """Listed marginals: an evaluation takes time in proportion to the residuals within them."""
 
     def __init__(self, demand: Demand, sets: Array) -> None:
@@ -87,23 +88,23 @@ class Some(Marginals):
         return len(self.rows)
 
     def precisions(self, squares: Array) -> Array:
-        spread = np.repeat(squares * self.rates, self.counts)
-        return np.bincount(self.rows, weights=spread, minlength=len(self.demand.sets))
+        precisions = np.repeat(squares * self.rates, self.counts)
+        return np.bincount(self.rows, weights=precisions, minlength=len(self.demand.sets))
 
     def slopes(self, shares: Array) -> Array:
         # The empty set is a residual of every marginal, so that no count is zero.
         return self.rates * np.add.reduceat(shares[self.rows], self.starts)
 
     def pairs(self, places: Array) -> tuple[Array, Array]:
-        """The residuals of the marginals at some places: for each its index there, and its place in the demand."""
+        """The residuals of the marginals at some places: the index in ``places`` of each, and its row in the demand."""
         counts = self.counts[places]
-        pair = np.repeat(np.arange(len(places)), counts)
-        ends = np.cumsum(counts)
-        return pair, self.rows[self.starts[places][pair] + np.arange(len(pair)) - (ends - counts)[pair]]
+        index = np.repeat(np.arange(len(places)), counts)
+        starts = np.cumsum(counts) - counts
+        return index, self.rows[self.starts[places][index] + np.arange(len(index)) - starts[index]]
 
 
 @final
-class All(Marginals):
+class AllMarginals(CandidateMarginals):
     """The marginals on all 2^d sets: sums over supersets and subsets in O(d·2^d)."""
 
     def __init__(self, demand: Demand) -> None:
@@ -122,7 +123,7 @@ class All(Marginals):
         return int(3**self.demand.attributes)
 
     def precisions(self, squares: Array) -> Array:
-        sums: Array = squares * self.rates
+        sums = squares * self.rates
         for place in range(self.demand.attributes):
             halves = sums.reshape(-1, 2, 1 << place)
             halves[:, 0] += halves[:, 1]
@@ -137,37 +138,37 @@ class All(Marginals):
         return sums
 
 
-def own(demand: Demand) -> Marginals:
-    """The marginals on the workload's own sets, or on all where that is less work; of too many, the narrow ones."""
+def initial_marginals(demand: Demand) -> CandidateMarginals:
+    """The marginals on the workload's sets, or on all if that is less work; of too many, those on few attributes."""
     work, d = np.sum(2.0**demand.widths), demand.attributes
-    if d <= LATTICE and d << d < work and prod(demand.sizes) < LARGEST:
-        return All(demand)
-    if work <= MOST:
-        return Some(demand, demand.sets)
-    narrow = demand.sets[np.argsort(demand.widths, kind="stable")]
-    return Some(demand, np.union1d(demand.largest, demand.limited(narrow, demand.largest)))
+    if d <= MAX_LATTICE_ATTRIBUTES and d << d < work and prod(demand.sizes) < MAX_CELLS:
+        return AllMarginals(demand)
+    if work <= MAX_RESIDUALS:
+        return ListedMarginals(demand, demand.sets)
+    narrow_first = demand.sets[np.argsort(demand.widths, kind="stable")]
+    return ListedMarginals(demand, np.union1d(demand.largest, demand.limited(narrow_first, demand.largest)))
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class WeightedMarginals:
     """Weights of norm 1 on marginals, and the workload's squared error under them."""
 
-    marginals: Marginals
+    marginals: CandidateMarginals
     weights: Array
     error: float
     slopes: Array
     """Minus the derivatives of the error by the squared weights."""
 
     @staticmethod
-    def of(marginals: Marginals, weights: Array, norm: Norm) -> Weighted:
+    def of(marginals: CandidateMarginals, weights: Array, norm: Norm) -> WeightedMarginals:
         """Any weights, scaled to norm 1."""
         scaled = weights / np.sum(weights**norm) ** (1 / norm)
-        return Weighted(marginals, scaled, *marginals.evaluate(scaled))
+        return WeightedMarginals(marginals, scaled, *marginals.evaluate(scaled))
 
     @property
     def gap(self) -> float:
-        """By how much the error may exceed the least one under Gaussian noise, as a ratio.
+        """The most that the error exceeds the least one under Gaussian noise, as a share of it.
 
         By Cauchy–Schwarz no weights on these marginals have a smaller error than error²/max slope.
         """
@@ -175,32 +176,26 @@ class Weighted:
 
 
 def settle(
-    marginals: Marginals,
-    start: Array,
-    norm: Norm,
-    effort: Effort,
-    *,
-    iterations: int,
-    tolerance: float,
-) -> Weighted:
+    marginals: CandidateMarginals, start: Array, norm: Norm, effort: Effort, *, iterations: int, tolerance: float
+) -> WeightedMarginals:
     """Improve weights until a step gains less than the tolerance, or until the gap is within it.
 
     By convexity Σ_b p_b/κ_b(θ²) ≤ Σ_a θ_a⁴·slope_a/ϑ_a² for every ϑ, with equality at ϑ = θ. The right side is least at
     ϑ_a ∝ (θ_a⁴·slope_a)^(1/(2+norm)), which is never worse than θ. Almost twice that step in logarithms still descends
-    near an optimum and is quicker; where it does not descend, the plain step is taken.
+    near an optimum and is quicker; if it does not descend, the plain step is taken.
     """
-    found = Weighted.of(marginals, start, norm)
+    current = WeightedMarginals.of(marginals, start, norm)
     for _ in range(iterations):
-        if not np.isfinite(found.error) or effort.over or (norm == 2 and found.gap <= tolerance):
+        if not np.isfinite(current.error) or effort.over or (norm == 2 and current.gap <= tolerance):
             break
         # Of norm 1, optimal weights have θ^(2 − norm)·slope = error wherever they are positive.
-        ratios = found.weights ** (2 - norm) * found.slopes / found.error
-        before = found.error
+        ratios = current.weights ** (2 - norm) * current.slopes / current.error
+        before = current.error
         for stride in _STRIDES:
-            trial = Weighted.of(marginals, found.weights * ratios ** (stride / (2 + norm)), norm)
+            trial = WeightedMarginals.of(marginals, current.weights * ratios ** (stride / (2 + norm)), norm)
             if trial.error < before:
-                found = trial
+                current = trial
                 break
-        if before - found.error <= (tolerance if norm == 1 else 0) * before:
+        if before - current.error <= (tolerance if norm == 1 else 0) * before:
             break
-    return found
+    return current

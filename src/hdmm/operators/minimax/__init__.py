@@ -1,1 +1,1 @@
-"""The least largest error."""
+"""Searches for the least largest error."""

@@ -1,7 +1,7 @@
-"""Products with limits on their errors, and weights on their answers: what the search for the least worst error moves.
+"""Products with limits on their errors and weights on their answers, which the search for the least worst error moves.
 
-Weights on answers, of sum 1, turn the largest ratio of a variance to its limit into a weighted sum, for which
-strategies are known. No strategy has a largest ratio below the least weighted sum, whatever the weights.
+Weights of sum 1 on answers turn the largest ratio of a variance to its limit into a weighted sum, for which good
+strategies are known. For any weights, no strategy has a largest ratio below the least weighted sum.
 """
 
 from __future__ import annotations
@@ -18,48 +18,49 @@ from hdmm.estimators.estimator import Types
 from hdmm.matrix import Array, AxisGram, Dense, Gram, Matrix
 from hdmm.matrix.axis_gram import DenseGram
 from hdmm.matrix.gram import GramTerm
-from hdmm.operators.base import MAX_CELLS_TOGETHER
+from hdmm.operators.base import MAX_CELLS_TOGETHER, Limits
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.weights import dyadic
 from hdmm.workload import Encoded, EncodedProduct
 
-ASIDE = 1e-4
+UNLIMITED_WEIGHT = 1e-4
 """The weight of products without a limit, relative to all others: they get about its root of the budget."""
-_LIGHTEST = 1e-100
-_LARGEST = 4096
-"""The most cells of an attribute for which a bound is computed without the whole domain."""
+_LEAST_WEIGHT = 1e-100
+_MAX_AXIS_CELLS = 4096
+"""The most cells of an attribute for which the bound of a single product is computed attribute by attribute."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Asked:
+class LimitedProduct:
     """A product with its limit, and the weight of its answers."""
 
     product: EncodedProduct
     limit: float
     counts: bool
-    """Whether the limit is to be kept; otherwise the product is only to be answered."""
+    """Whether the limit counts; otherwise the product only has to be answered."""
     weight: float
     rows: Mapping[int, Array] = field(default_factory=dict)
     """For some attributes a weight for every row, of sum 1; on the others all rows weigh the same."""
 
-    def weighted(self, table: Array, types: Types, kept: Sequence[Array] | None = None) -> Asked:
-        """The same with other weights, one for every combination of types of rows, which all rows of a type share.
+    def weighted(self, table: Array, types: Types, kept: Sequence[Array] | None = None) -> LimitedProduct:
+        """The same with other weights: one for every combination of row types, shared by all rows of a type.
 
-        ``kept`` are the types on each attribute that the table is about, where it is not about all of them.
+        ``kept`` lists the types on each attribute that the table covers, if it does not cover all of them.
         """
         total = float(table.sum())
         rows = {}
         if total > 0 and self.product.condition is None:
-            for place, (axis, own) in enumerate(zip(self.product.axes, types, strict=True)):
-                if len(own) > 1:
-                    shares = np.zeros(len(own))
-                    chosen = slice(None) if kept is None else kept[place]
-                    shares[chosen] = table.sum(axis=tuple(i for i in range(table.ndim) if i != place)) / total
-                    rows[axis] = (shares / np.bincount(own.labels, minlength=len(own)))[own.labels]
+            for place, (axis, row_types) in enumerate(zip(self.product.axes, types, strict=True)):
+                if len(row_types) > 1:
+                    shares = np.zeros(len(row_types))
+                    covered = slice(None) if kept is None else kept[place]
+                    shares[covered] = table.sum(axis=tuple(i for i in range(table.ndim) if i != place)) / total
+                    counts = np.bincount(row_types.labels, minlength=len(row_types))
+                    rows[axis] = (shares / counts)[row_types.labels]
         return replace(self, weight=total, rows=rows)
 
-    def scaled(self, factor: float) -> Asked:
+    def scaled(self, factor: float) -> LimitedProduct:
         """The same with its weight multiplied."""
         return replace(self, weight=factor * self.weight)
 
@@ -72,10 +73,10 @@ class Asked:
             factors[axis] = Dense(matrix)
             grams[axis] = factors[axis].axis_gram()
         scale = sqrt(self.weight / self.limit / self.product.queries)
-        return replace(self.product, factors=factors, grams=grams, weight=dyadic(max(scale, _LIGHTEST)))
+        return replace(self.product, factors=factors, grams=grams, weight=dyadic(max(scale, _LEAST_WEIGHT)))
 
     def terms(self, floor: float = 0.0) -> Iterator[GramTerm]:
-        """The Gram of the weighted answers, some of an attribute's weight being spread over all its rows."""
+        """The Gram of the weighted answers; ``floor`` is the share of a row's weight that is the same for all rows."""
         factors: dict[int, AxisGram] = dict(self.product.grams)
         scale = self.weight / self.limit / self.product.queries
         for axis, weights in self.rows.items():
@@ -89,22 +90,24 @@ class Asked:
             yield from (GramTerm(scale * term.coefficient, term.factors) for term in self.product.terms)
 
 
-def start(workload: Encoded, limits: Sequence[float | None]) -> list[Asked]:
-    """All products; those with a limit share the weight 1 evenly, the others a little beside it."""
-    known = [limit for limit in limits if limit is not None]
-    usual, others = float(np.median(known)), len(limits) - len(known)
+def initial_weights(workload: Encoded, limits: Limits) -> list[LimitedProduct]:
+    """All products; those with a limit share the weight 1 equally, the others have little weight beside it."""
+    present = [limit for limit in limits if limit is not None]
+    typical, others = float(np.median(present)), len(limits) - len(present)
     return [
-        Asked(product, usual, False, ASIDE / others) if limit is None else Asked(product, limit, True, 1 / len(known))
+        LimitedProduct(product, typical, False, UNLIMITED_WEIGHT / others)
+        if limit is None
+        else LimitedProduct(product, limit, True, 1 / len(present))
         for product, limit in zip(workload.products, limits, strict=True)
     ]
 
 
-def bound_of(workload: Encoded, asked: Sequence[Asked]) -> float:
-    """No strategy has a smaller weighted sum of variances over limits, and so none a smaller worst ratio."""
-    terms = tuple(term for one in asked if one.counts for term in one.terms())
+def bound_of(workload: Encoded, products: Sequence[LimitedProduct]) -> float:
+    """The least weighted sum of variances over limits, from below: no strategy has a smaller worst ratio."""
+    terms = tuple(term for product in products if product.counts for term in product.terms())
     gram = Gram(workload.sizes, terms).on(workload.axes)
     bound = svd_bound(gram) or 0.0
-    if len(terms) == 1 and max(gram.sizes, default=1) <= _LARGEST:  # attribute by attribute
+    if len(terms) == 1 and max(gram.sizes, default=1) <= _MAX_AXIS_CELLS:
         (term,) = gram.terms
         bounds = [opt0_gaussian(gram.at(term, axis)).bound or 0.0 for axis in range(len(gram.sizes))]
         return max(bound, term.coefficient * prod(bounds))

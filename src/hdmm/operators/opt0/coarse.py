@@ -1,7 +1,7 @@
 """The loss of p-Identity strategies, over all cells or with extra queries constant on blocks of cells.
 
 Restricted to blocks, the loss of the whole domain is a problem of the same form over the blocks, not an approximation
-of it. Where neighbouring cells are alike a search starts on blocks, at a fraction of the cost, and goes on with cells.
+of it. If neighbouring cells are alike a search starts on blocks, at a fraction of the cost, and goes on with cells.
 See docs/math.md, section 5.
 """
 
@@ -16,16 +16,19 @@ import numpy as np
 from hdmm.matrix import Array, AxisGram
 from hdmm.matrix.axis_gram import DenseGram
 
-_FEWEST, _MOST = 128, 1 << 11
-"""The numbers of blocks whose Gram is written out."""
-_ALIKE = 0.9
-"""The share of the workload that blocks must see for a search on them to be of use."""
-_ENTRIES = 1 << 22
+_MIN_BLOCKS = 128
+"""With fewer blocks, a search would save too little."""
+_MAX_BLOCKS = 1 << 11
+"""The most blocks whose Gram is written out."""
+_LEAST_SHARE = 0.9
+"""The share of the workload's trace that blocks must keep for a search on them to be useful."""
+_MAX_ENTRIES = 1 << 22
+"""The most entries that are written out at a time."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Level:
+class CellBlocks:
     """Extra queries that are constant on blocks of ``counts`` cells each.
 
     A point is their p × blocks array times the roots of the counts, so that a point times its own transpose is ΘΘᵀ.
@@ -38,9 +41,9 @@ class Level:
     counts: Array
 
     @staticmethod
-    def of(gram: AxisGram) -> Level:
+    def of(gram: AxisGram) -> CellBlocks:
         """Every cell by itself."""
-        return Level(gram, gram.diagonal(), np.ones(gram.size, np.int64))
+        return CellBlocks(gram, gram.diagonal(), np.ones(gram.size, np.int64))
 
     @cached_property
     def roots(self) -> Array:
@@ -50,8 +53,8 @@ class Level:
     def loss(self, point: Array) -> tuple[float, Array]:
         """tr((AᵀA)⁻¹V) of A(Θ) and its gradient, from one product of V with p vectors.
 
-        With ΘΘᵀ + I = LLᵀ and Z = L⁻¹Θ, (I + ΘᵀΘ)⁻¹ = I − ZᵀZ. Extra queries may be heavy and almost alike: L⁻¹ stands
-        that, where the inverse of ΘΘᵀ + I would make losses up from rounding, and descents would find them.
+        With ΘΘᵀ + I = LLᵀ and Z = L⁻¹Θ, (I + ΘᵀΘ)⁻¹ = I − ZᵀZ. Extra queries may be heavy and almost equal: L⁻¹ stays
+        accurate then. The inverse of ΘΘᵀ + I would not, and descents would find losses that are rounding errors.
         """
         s = 1 + point.sum(axis=0) / self.roots
         inner = point @ point.T
@@ -59,12 +62,12 @@ class Level:
         L = np.linalg.inv(np.linalg.cholesky(inner))
         Z = L @ point
         product = self.gram.apply((Z * s).T).T * s
-        each = s**2 * self.diagonal - np.einsum("ki,ki->i", Z, product)
+        losses = s**2 * self.diagonal - np.einsum("ki,ki->i", Z, product)
         product -= (product @ Z.T) @ Z
-        gradient: Array = L.T @ product
-        np.subtract(each / (s * self.roots), gradient, out=gradient)
+        gradient = L.T @ product
+        np.subtract(losses / (s * self.roots), gradient, out=gradient)
         gradient *= 2
-        return float(each.sum()), gradient
+        return float(losses.sum()), gradient
 
     def theta(self, point: Array) -> Array:
         """The extra queries over all cells."""
@@ -75,34 +78,36 @@ class Level:
         low = np.cumsum(self.counts) - self.counts
         return np.add.reduceat(theta, low, axis=1) / self.roots
 
-    def places(self) -> Array:
-        """Where the middle of each block lies, from 0 to 1."""
+    def middles(self) -> Array:
+        """The middle of each block, on a scale from 0 to 1."""
         high = np.cumsum(self.counts)
         return (high - self.counts / 2) / high[-1]
 
 
-def levels(gram: AxisGram, p: int) -> list[Level]:
-    """Levels to search one after the other, from a few blocks to all cells."""
-    found = [Level.of(gram)]
-    blocks = gram.size // 4
-    while blocks >= max(_FEWEST, 4 * p):
-        if blocks <= _MOST:
-            level = _blocks(gram, blocks)
-            if level.gram.trace() < _ALIKE * gram.trace():
+def coarse_to_fine(gram: AxisGram, p: int) -> list[CellBlocks]:
+    """Blocks to search on one after the other, from a few large ones to single cells."""
+    levels = [CellBlocks.of(gram)]
+    count = gram.size // 4
+    while count >= max(_MIN_BLOCKS, 4 * p):
+        if count <= _MAX_BLOCKS:
+            blocks = _equal_blocks(gram, count)
+            if blocks.gram.trace() < _LEAST_SHARE * gram.trace():
                 break
-            found.append(level)
-        blocks //= 4
-    return found[::-1]
+            levels.append(blocks)
+        count //= 4
+    return levels[::-1]
 
 
-def _blocks(gram: AxisGram, blocks: int) -> Level:
-    edges = np.rint(np.linspace(0, gram.size, blocks + 1)).astype(np.int64)
+def _equal_blocks(gram: AxisGram, count: int) -> CellBlocks:
+    edges = np.rint(np.linspace(0, gram.size, count + 1)).astype(np.int64)
     counts = np.diff(edges)
-    owner = np.repeat(np.arange(blocks), counts)
-    V = np.empty((blocks, blocks))
-    step = max(1, _ENTRIES // gram.size)
-    for low in range(0, blocks, step):
-        some = np.arange(low, min(low + step, blocks))
-        V[:, some] = np.add.reduceat(gram.apply((owner[:, None] == some).astype(float)), edges[:-1], axis=0)
+    block_of_cell = np.repeat(np.arange(count), counts)
+    V = np.empty((count, count))
+    step = max(1, _MAX_ENTRIES // gram.size)
+    for low in range(0, count, step):
+        columns = np.arange(low, min(low + step, count))
+        members = (block_of_cell[:, None] == columns).astype(float)
+        V[:, columns] = np.add.reduceat(gram.apply(members), edges[:-1], axis=0)
     roots = np.sqrt(counts)
-    return Level(DenseGram(V / np.multiply.outer(roots, roots)), np.add.reduceat(gram.diagonal(), edges[:-1]), counts)
+    diagonal = np.add.reduceat(gram.diagonal(), edges[:-1])
+    return CellBlocks(DenseGram(V / np.multiply.outer(roots, roots)), diagonal, counts)

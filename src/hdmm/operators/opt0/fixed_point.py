@@ -1,8 +1,8 @@
 """The Gaussian optimum for a Gram written out: the dual fixed point by eigendecompositions (docs/math.md, section 4).
 
 At weights v, X = diag(v)^-½ M^½ diag(v)^-½ with M = diag(v)^½ V diag(v)^½ becomes a strategy in one of two ways. Its
-columns are normalised, which is best where V has full rank. Where V is singular that would turn X away from the
-workload; there X is scaled until no column exceeds 1, and what each lacks is filled by a query on that cell alone.
+columns are normalised, which is best if V has full rank. If V is singular that would turn X away from the workload;
+then X is scaled until no column exceeds 1, and each shorter column is filled up by a query on that cell alone.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from hdmm.optimise.descent import Effort
 from hdmm.parallel import one_blas_thread
 
 _EPS = float(np.finfo(float).eps)
-_ROOM = 1e-5
-"""The least that each cell's own query gets where V is singular: it keeps X well-conditioned, at this cost in error."""
-_SMALL = 512
-"""Up to as many cells more than one thread would not help."""
+_LEAST_FILL = 1e-5
+"""The least squared weight of a cell's own query if V is singular: it keeps X well-conditioned, at this cost."""
+_MAX_CELLS_ONE_THREAD = 512
+"""Up to this many cells, a second thread would not help."""
 _PATIENCE = 20
-"""The most iterations in a row that do not bring the gap down by a hundredth."""
+"""The most iterations in a row that do not reduce the gap by a hundredth."""
 
 
-def solve(V: Array, start: Array | None, tolerance: float, iterations: int, effort: Effort | None) -> Solution:
+def solve_dense(V: Array, tolerance: float, iterations: int, effort: Effort | None) -> Solution:
     """A strategy for a Gram with a positive diagonal, as soon as its gap is within the tolerance."""
-    with one_blas_thread() if len(V) <= _SMALL else nullcontext():
-        return _solve(V, start, tolerance, iterations, effort)
+    with one_blas_thread() if len(V) <= _MAX_CELLS_ONE_THREAD else nullcontext():
+        return _solve(V, tolerance, iterations, effort)
 
 
-def _solve(V: Array, start: Array | None, tolerance: float, iterations: int, effort: Effort | None) -> Solution:
+def _solve(V: Array, tolerance: float, iterations: int, effort: Effort | None) -> Solution:
     blocks = _blocks(V)
     count = 1 / blocks[0].share
-    weights = np.sqrt(np.diagonal(V)) if start is None else start
+    weights = np.sqrt(np.diagonal(V))
     if len(blocks) > 1:
         weights = (weights + weights[::-1])[: len(count)]
     relaxation = Relaxation(count)
@@ -66,11 +66,11 @@ def _solve(V: Array, start: Array | None, tolerance: float, iterations: int, eff
 @final
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """A part of V on vectors of one symmetry; all of V where it has none."""
+    """A part of V on vectors of one symmetry; all of V if it has none."""
 
     gram: Array
     share: Array
-    """How much of this block's diagonal belongs to each cell."""
+    """The share of this block's diagonal that belongs to each cell."""
     mirror: int = 0
     """1: the second half of a vector mirrors the first; −1: it mirrors its negative; 0: no symmetry."""
 
@@ -86,7 +86,7 @@ class _Block:
 
 
 def _blocks(V: Array) -> list[_Block]:
-    """V, or where reversing the cells does not change it, its parts on symmetric and antisymmetric vectors."""
+    """V; or if reversing the cells does not change it, its parts on symmetric and antisymmetric vectors."""
     n, scale = len(V), np.sqrt(np.diagonal(V))
     if n < 2 or (abs(V - V[::-1, ::-1]) > n * _EPS * np.multiply.outer(scale, scale)).any():
         return [_Block(V, np.ones(n))]
@@ -94,9 +94,9 @@ def _blocks(V: Array) -> list[_Block]:
     share = np.full(half, 0.5)
     share[rest:] = 1.0  # of an odd number of cells, the middle one is its own mirror image
     across = V[:, ::-1]
-    even = (V[:half, :half] + across[:half, :half]) * np.sqrt(0.25 / np.multiply.outer(share, share))
-    odd = V[:rest, :rest] - across[:rest, :rest]
-    return [_Block(even, share, 1), _Block(odd, share[:rest], -1)]
+    symmetric = (V[:half, :half] + across[:half, :half]) * np.sqrt(0.25 / np.multiply.outer(share, share))
+    antisymmetric = V[:rest, :rest] - across[:rest, :rest]
+    return [_Block(symmetric, share, 1), _Block(antisymmetric, share[:rest], -1)]
 
 
 @final
@@ -109,12 +109,13 @@ class _Root:
     """√v."""
     vectors: Array
     values: Array
-    """The eigenvalues; those that may be nothing but rounding are zero."""
+    """The eigenvalues; those within rounding error of zero are zero."""
     trace_below: float
-    """tr M^½ from below: what rounding may have added to an eigenvalue is taken off first."""
+    """tr M^½ from below: the error that rounding may have added to an eigenvalue is taken off first."""
 
     @staticmethod
     def of(gram: Array, weights: Array) -> _Root:
+        """The eigendecomposition of M at some weights."""
         root = np.sqrt(weights[: len(gram)])
         values, vectors = np.linalg.eigh(root[:, None] * gram * root)
         rounding = len(values) * _EPS * values[-1]
@@ -129,8 +130,8 @@ class _Root:
     def normalised(self, norms: Array) -> tuple[float, Array]:
         """The error and the queries of X with its columns divided by their norms, for X of full rank."""
         norms = norms[: len(self.root)]
-        turned = self.vectors.T @ (norms[:, None] * self.vectors)
-        error = float(self.values @ (turned**2 @ self.values**-0.5))
+        rotated = self.vectors.T @ (norms[:, None] * self.vectors)
+        error = float(self.values @ (rotated**2 @ self.values**-0.5))
         return error, self.values[:, None] ** 0.25 * self.vectors.T / (self.root * norms)
 
     def filled(self, level: float, rest: Array) -> tuple[float, Array]:
@@ -140,19 +141,19 @@ class _Root:
         half = self.vectors * self.values**0.25 / (np.sqrt(level) * self.root[:, None])
         X = half @ half.T
         X[np.diag_indices_from(X)] += rest[: len(X)]
-        queries: Array = cholesky(X)
-        once = solve_triangular(queries, self.gram, trans="T")
-        return float(np.trace(solve_triangular(queries, once.T, trans="T"))), queries
+        queries = cholesky(X)
+        half_solved = solve_triangular(queries, self.gram, trans="T")
+        return float(np.trace(solve_triangular(queries, half_solved.T, trans="T"))), queries
 
 
 def _strategy(roots: Sequence[_Root], diagonal: Array) -> tuple[float, list[Array]]:
     """The better of the two strategies: its error, and its queries in each block."""
-    ways = []
+    candidates = []
     if all(root.values.all() for root in roots):
-        ways.append([root.normalised(np.sqrt(diagonal)) for root in roots])
-    scaled = diagonal.max() * sum(float(np.sqrt(root.values).sum()) for root in roots)
-    if not ways or sum(error for error, _ in ways[0]) > scaled:
-        level = diagonal.max() * (1 + _ROOM)
-        ways.append([root.filled(level, 1 - diagonal / level) for root in roots])
-    error, way = min(((sum(error for error, _ in way), way) for way in ways), key=lambda pair: pair[0])
-    return error, [queries for _, queries in way]
+        candidates.append([root.normalised(np.sqrt(diagonal)) for root in roots])
+    scaled_error = diagonal.max() * sum(float(np.sqrt(root.values).sum()) for root in roots)
+    if not candidates or sum(error for error, _ in candidates[0]) > scaled_error:
+        level = diagonal.max() * (1 + _LEAST_FILL)
+        candidates.append([root.filled(level, 1 - diagonal / level) for root in roots])
+    totals = [(sum(error for error, _ in parts), [queries for _, queries in parts]) for parts in candidates]
+    return min(totals, key=lambda total: total[0])

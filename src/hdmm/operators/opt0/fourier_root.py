@@ -10,32 +10,30 @@ from __future__ import annotations
 import numpy as np
 
 from hdmm.matrix import Array
-from hdmm.matrix.axis_gram import AllRangeGram, PrefixGram
+from hdmm.matrix.axis_gram import AllRangeGram, ChainGram
 from hdmm.matrix.fourier import Basis, Waves, WavesGram, kernel
 from hdmm.operators.base import Solution
 from hdmm.operators.opt0.tridiagonal import chain_dual
 
-_ACCURACY = 1e-5
+_DUAL_ACCURACY = 1e-5
+"""How constant the dual weights make the diagonal of X: it decides how tight the bound is."""
 
 
-def normalised_root(gram: AllRangeGram | PrefixGram) -> Solution:
+def normalised_root(gram: ChainGram) -> Solution:
     """The column-normalised V^¼, its exact error in O(n log² n), and the dual bound."""
     basis, eigenvalues = _spectrum(gram)
     norms = np.sqrt(WavesGram(basis, np.sqrt(eigenvalues), np.ones(gram.n)).diagonal())
     strategy = Waves(basis, eigenvalues**0.25, 1 / norms)
-    _, bound = chain_dual(gram, _ACCURACY, 10)
+    _, bound = chain_dual(gram, _DUAL_ACCURACY, 10)
     return Solution(strategy, _error(gram, norms), bound)
 
 
-def _spectrum(gram: AllRangeGram | PrefixGram) -> tuple[Basis, Array]:
+def _spectrum(gram: ChainGram) -> tuple[Basis, Array]:
     """The basis in which the Gram is diagonal, and its eigenvalues there."""
-    n, k = gram.n, np.arange(gram.n)
-    if isinstance(gram, AllRangeGram):
-        return "sine", (n + 1) / (4 * np.sin(np.pi * (k + 1) / (2 * n + 2)) ** 2)
-    return "cosine", 1 / (4 * np.sin(np.pi * (2 * k + 1) / (4 * n + 2)) ** 2)
+    return "sine" if isinstance(gram, AllRangeGram) else "cosine", gram.scale / (4 * np.sin(gram.angles()) ** 2)
 
 
-def _error(gram: AllRangeGram | PrefixGram, norms: Array) -> float:
+def _error(gram: ChainGram, norms: Array) -> float:
     """Σ_ij c_i c_j V_ij Z_ij, where V_ij is a polynomial minus a multiple of |i − j|.
 
     AllRange, i and j from 1: (n + 1)·min(i, j) − ij, with min(i, j) = (i + j − |i − j|)/2; Z_ij = g(i − j) − g(i + j).

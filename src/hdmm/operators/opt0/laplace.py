@@ -1,6 +1,6 @@
 """OPT_0 for Laplace noise: the best strategy found for one attribute (paper, section 4.3; docs/math.md, section 5).
 
-A p-Identity strategy by descent, or one number where V is built of Identity and Total only. V enters only through its
+A p-Identity strategy by descent, or one number if V is built of Identity and Total only. V enters only through its
 products with the p extra queries, so that structured Grams stay implicit. Small workloads may get signed queries
 instead. Cells that no query counts are left out, and cells in another order are put back into their own.
 """
@@ -17,23 +17,25 @@ from hdmm.estimators.inverse import error
 from hdmm.matrix import Array, AxisGram, Dense, Identity, Matrix, PIdentity, Select, Total
 from hdmm.matrix.axis_gram import DenseGram, RowsGram, SelectedGram, SumGram
 from hdmm.operators.base import Solution
-from hdmm.operators.opt0.equal_cells import alike, among, spread
-from hdmm.operators.opt0.p_identity import improved, search
+from hdmm.operators.opt0.equal_cells import entries_among, expand, kinds_of_cells
+from hdmm.operators.opt0.p_identity import improved_queries, search_queries
 from hdmm.operators.opt0.signed import low_rank, polish
 from hdmm.optimise.descent import DEFAULT, Effort
 
 _CELLS_PER_QUERY = 16
 """Cells for each extra query, as in the paper's experiments."""
-_LARGE, _COST = 1 << 14, 1 << 28
-"""From how many cells on p is such that an evaluation costs so much, p²n."""
-_LESS = 1 - 1e-7
-"""Extra queries must reduce the error of Identity to this ratio at least."""
-_WRITTEN = 1 << 10
-"""The most cells of a Gram that is searched for cells that are alike."""
-_POLISHED = 256
-"""The most cells for which signed queries are tried if the rank is low, which is where they gain most."""
-_POLISHED_FULL = 32
-"""The same where the rank is full: beyond, they take longer than all the rest and gain little."""
+_LARGE = 1 << 14
+"""From this many cells on, the number of extra queries is limited by the cost of an evaluation."""
+_MAX_COST = 1 << 28
+"""The largest p²n of large domains: the cost of an evaluation."""
+_LEAST_GAIN = 1 - 1e-7
+"""Extra queries must reduce the error of Identity at least to this ratio."""
+_MAX_COMPARED_CELLS = 1 << 10
+"""The most cells of a Gram that is searched for equal cells."""
+_MAX_SIGNED_CELLS = 256
+"""The most cells for which signed queries are tried if the rank is low: there they gain most."""
+_MAX_SIGNED_CELLS_FULL_RANK = 32
+"""The same if the rank is full: with more cells they take longer than all the rest and gain little."""
 
 
 def opt0_laplace(
@@ -41,101 +43,104 @@ def opt0_laplace(
     p: int | None = None,
     *,
     effort: Effort = DEFAULT,
-    start: Array | Matrix | None = None,
+    start: Matrix | None = None,
     iterations: int = 500,
 ) -> Solution:
     """The best strategy found for a Gram matrix over one attribute, of L1 sensitivity at most 1.
 
-    ``p`` is the number of extra queries. ``start`` continues from a strategy found before, or from its extra queries:
-    the result is never worse, and without restarts there is no other start. Large domains get fewer iterations.
+    ``p`` is the number of extra queries. ``start`` is a strategy found before: the result is never worse, and without
+    restarts there is no other start. Large domains get fewer iterations.
     """
     n = gram.size
     counted = gram.diagonal() > 0
-    begin = _begin(start)
     if not counted.any():
         return Solution(Identity(n), 0.0)
     if isinstance(gram, SelectedGram) or not counted.all():
         inner, cells = _counted(gram, np.flatnonzero(counted))
-        seen = Dense(begin.array[:, cells]) if isinstance(begin, Dense) else None if begin is None else begin[:, cells]
-        solution = opt0_laplace(inner, p, effort=effort, start=seen, iterations=iterations)
+        solution = opt0_laplace(inner, p, effort=effort, start=_start(start, cells), iterations=iterations)
         return Solution(_placed(solution.matrix, cells, n), solution.error)
-
-    if isinstance(gram, RowsGram) or (n <= _WRITTEN and isinstance(gram, (DenseGram, SumGram))):
-        first, which = alike(gram)
+    if isinstance(gram, RowsGram) or (n <= _MAX_COMPARED_CELLS and isinstance(gram, (DenseGram, SumGram))):
+        first, kinds = kinds_of_cells(gram)
         if len(first) < n:
-            inner = DenseGram(among(gram, first))
-            solution = opt0_laplace(inner, p, effort=effort, start=_over_kinds(begin, first), iterations=iterations)
-            matrix = Total(n) if len(first) == 1 else Dense(spread(solution.matrix.dense(), which))
+            inner = DenseGram(entries_among(gram, first))
+            merged = _p_identity(_start(start, first))
+            solution = opt0_laplace(inner, p, effort=effort, start=merged, iterations=iterations)
+            matrix = Total(n) if len(first) == 1 else Dense(expand(solution.matrix.dense(), kinds))
             return Solution(matrix, solution.error)
+    return _distinct_cells(gram, p, effort, _start(start, np.arange(n)), iterations)
 
-    solutions = [Solution(Identity(n), gram.trace())]
+
+def _distinct_cells(
+    gram: AxisGram, p: int | None, effort: Effort, start: PIdentity | Dense | None, iterations: int
+) -> Solution:
+    """The best strategy found for cells that are all counted, each of its own kind."""
+    n = gram.size
+    candidates = [Solution(Identity(n), gram.trace())]
     pair = _two_values(gram)
     if pair is not None:
-        solutions += _even(n, *pair)
-        if begin is None and (p is None or p == 1):
-            return _best(solutions)
-    if isinstance(begin, Dense) and n > _POLISHED:
-        begin = None
-    if begin is None or effort.restarts:
-        solutions += _solution(gram, search(gram, p or _extra(n), effort, iterations))
-    match begin:
-        case Dense():
-            solutions += polish(gram.dense(), begin.array, effort, iterations)
-        case None:
-            if p is None and effort.restarts and _signed(gram) and not effort.over:
-                plain = _best(solutions)
-                signed = polish(gram.dense(), plain.matrix.dense(), effort, iterations)
-                solutions += [one for one in signed if one.error < _LESS * plain.error]
-        case theta:
-            solutions += _solution(gram, theta) + _solution(gram, improved(gram, theta, effort, iterations))
-    return _best(solutions)
-
-
-def _begin(start: Array | Matrix | None) -> Array | Dense | None:
-    """The extra queries to start from, or all queries of a strategy of another kind; Identity is no start."""
+        candidates += _totals(n, *pair)
+        if start is None and p in (None, 1):
+            return _best(candidates)
+    if isinstance(start, Dense) and n > _MAX_SIGNED_CELLS:
+        start = None
+    if start is None or effort.restarts:
+        candidates += _candidate(gram, search_queries(gram, p or _extra_queries(n), effort, iterations))
     match start:
-        case PIdentity():
-            return start.theta
-        case Identity():
+        case PIdentity(theta):
+            candidates += _candidate(gram, theta)
+            candidates += _candidate(gram, improved_queries(gram, theta, effort, iterations))
+        case Dense():
+            candidates += polish(gram.dense(), start.array, effort, iterations)
+        case None if p is None and effort.restarts and _try_signed(gram) and not effort.over:
+            unsigned = _best(candidates)
+            signed = polish(gram.dense(), unsigned.matrix.dense(), effort, iterations)
+            candidates += [solution for solution in signed if solution.error < _LEAST_GAIN * unsigned.error]
+    return _best(candidates)
+
+
+def _start(matrix: Matrix | None, cells: Array) -> PIdentity | Dense | None:
+    """A strategy over some of its cells, to start from; Identity is no start."""
+    match matrix:
+        case None | Identity():
             return None
-        case Matrix():
-            return Dense(start.dense().astype(float))
-    return start
+        case PIdentity(theta):
+            return PIdentity(theta[:, cells])
+    return Dense(matrix.dense().astype(float)[:, cells])
 
 
-def _over_kinds(begin: Array | Dense | None, first: Array) -> Array | Dense | None:
-    """A start over the kinds of cells: of a strategy over all cells, its extra queries if it is p-Identity on them."""
-    if not isinstance(begin, Dense):
-        return None if begin is None else begin[:, first]
-    queries, count = begin.array[:, first], len(first)
-    weights = np.diagonal(queries[:count])
-    if len(queries) < count or np.count_nonzero(queries[:count]) != count or weights.min() <= 0 or queries.min() < 0:
-        return Dense(queries)
-    return queries[count:] / weights if len(queries) > count else None
+def _p_identity(start: PIdentity | Dense | None) -> PIdentity | Dense | None:
+    """A start as a p-Identity strategy if it is one, None if it has no extra queries; otherwise as it is."""
+    if not isinstance(start, Dense):
+        return start
+    queries, n = start.array, start.shape[1]
+    weights = np.diagonal(queries[:n])
+    if len(queries) < n or np.count_nonzero(queries[:n]) != n or weights.min() <= 0 or queries.min() < 0:
+        return start
+    return PIdentity(queries[n:] / weights) if len(queries) > n else None
 
 
-def _signed(gram: AxisGram) -> bool:
-    """Whether signed queries are tried."""
+def _try_signed(gram: AxisGram) -> bool:
+    """Whether signed queries are worth a try."""
     n = gram.size
-    return n <= _POLISHED_FULL or (n <= _POLISHED and low_rank(gram.dense()))
+    return n <= _MAX_SIGNED_CELLS_FULL_RANK or (n <= _MAX_SIGNED_CELLS and low_rank(gram.dense()))
 
 
-def _best(solutions: list[Solution]) -> Solution:
-    """The best of several, or the first where the others are hardly better."""
-    best = min(solutions, key=lambda one: one.error)
-    return best if best.error < _LESS * solutions[0].error else solutions[0]
+def _best(candidates: list[Solution]) -> Solution:
+    """The best of several, or the first if the others are hardly better."""
+    best = min(candidates, key=lambda candidate: candidate.error)
+    return best if best.error < _LEAST_GAIN * candidates[0].error else candidates[0]
 
 
 def usual_queries(n: int) -> int:
-    """How many extra queries an attribute of n cells gets beside others."""
+    """How many extra queries an attribute of n cells gets if the workload has others."""
     return max(1, n // _CELLS_PER_QUERY)
 
 
-def _extra(n: int) -> int:
-    return usual_queries(n) if n < _LARGE else max(1, isqrt(_COST // n))
+def _extra_queries(n: int) -> int:
+    return usual_queries(n) if n < _LARGE else max(1, isqrt(_MAX_COST // n))
 
 
-def _solution(gram: AxisGram, theta: Array) -> list[Solution]:
+def _candidate(gram: AxisGram, theta: Array) -> list[Solution]:
     """The strategy with these extra queries; none if they have vanished."""
     used = theta[theta.max(axis=1) > 0]
     if not len(used):
@@ -145,7 +150,7 @@ def _solution(gram: AxisGram, theta: Array) -> list[Solution]:
 
 
 def _two_values(gram: AxisGram) -> tuple[float, float] | None:
-    """α and β where V = αI + β11ᵀ: they follow from the diagonal and the sum, and a product shows that they fit."""
+    """α and β if V = αI + β11ᵀ: they follow from the diagonal and the sum, and a product shows that they fit."""
     n = gram.size
     trace, total = gram.trace(), gram.total()
     beta = (total - trace) / (n * (n - 1)) if n > 1 else 0.0
@@ -156,14 +161,14 @@ def _two_values(gram: AxisGram) -> tuple[float, float] | None:
 
 
 def _rounding(n: int) -> float:
-    """What rounding may do to a sum of n numbers, relatively; products of a millionth of the weight are still seen."""
+    """The relative rounding error of a sum of n numbers; products with a millionth of the weight are still noticed."""
     return max(1e-14, n * float(np.finfo(float).eps))
 
 
-def _even(n: int, alpha: float, beta: float) -> list[Solution]:
-    """Totals beside the identity for αI + β11ᵀ, the best one among them.
+def _totals(n: int, alpha: float, beta: float) -> list[Solution]:
+    """Strategies of the identity and a total for αI + β11ᵀ, the best one among them.
 
-    With Θ = t1ᵀ the error is (1 + t)²·(a + b/(1 + nt²)), a = (n − 1)α, b = α + nβ, and least where
+    With Θ = t1ᵀ the error is (1 + t)²·(a + b/(1 + nt²)), a = (n − 1)α, b = α + nβ, and least if
     a(1 + nt²)² = b(nt − 1).
     """
     a, b = (n - 1) * max(alpha, 0.0), max(alpha + n * beta, 0.0)
@@ -183,11 +188,11 @@ def _counted(gram: AxisGram, cells: Array) -> tuple[AxisGram, Array]:
             return DenseGram(gram.array[np.ix_(cells, cells)]), cells
         case RowsGram():
             return RowsGram(gram.rows[:, cells]), cells
-    return _Part(gram, cells), cells
+    return _PartGram(gram, cells), cells
 
 
 def _placed(matrix: Matrix, cells: Array, n: int) -> Matrix:
-    """A strategy over some cells, put into place; the others are counted by themselves or not at all."""
+    """A strategy over some cells, put into place; the other cells are counted by themselves or not at all."""
     match matrix:
         case Identity():
             return Identity(n)
@@ -200,7 +205,7 @@ def _placed(matrix: Matrix, cells: Array, n: int) -> Matrix:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Part(AxisGram):
+class _PartGram(AxisGram):
     """A Gram over some of its cells."""
 
     whole: AxisGram
@@ -211,9 +216,9 @@ class _Part(AxisGram):
         return len(self.cells)
 
     def apply(self, x: Array) -> Array:
-        spread = np.zeros((self.whole.size, *x.shape[1:]))
-        spread[self.cells] = x
-        return self.whole.apply(spread)[self.cells]
+        padded = np.zeros((self.whole.size, *x.shape[1:]))
+        padded[self.cells] = x
+        return self.whole.apply(padded)[self.cells]
 
     def diagonal(self) -> Array:
         return self.whole.diagonal()[self.cells]

@@ -13,24 +13,25 @@ import numpy as np
 from hdmm.matrix import Array
 
 _POWER = 1.9
-"""v ← v·diag(X)^p: p = 2 is Newton's step where V is diagonal, and a little less is safe elsewhere.
+"""v ← v·diag(X)^p: p = 2 is Newton's step if V is diagonal, and a little less is safe otherwise.
 
 See docs/math.md, section 4.
 """
 _MEMORY = 3
-_GROWTH = 1.5
-"""A squared step that much longer than the last one ends the memory: the past is of no use there."""
-_SHORTEST = 1e-6
-"""The least squared norm of a column that counts, relative to their mean: some are zero up to rounding."""
-_LEAST = -20.0
-"""The logarithm of the smallest weight, relative to the largest: some cells' best weight is zero."""
+"""How many former steps are combined with the next one."""
+_MAX_GROWTH = 1.5
+"""If the squared step grows by more than this ratio, former steps are forgotten: they no longer help."""
+_LEAST_DIAGONAL = 1e-6
+"""The least entry of X's diagonal that is used, relative to the mean: some are zero up to rounding."""
+_LEAST_LOG_WEIGHT = -20.0
+"""The logarithm of the smallest weight, relative to the largest: the best weight of some cells is zero."""
 
 
 @final
 class Relaxation:
     """The over-relaxed fixed point with Anderson acceleration, which combines the last few steps into a better one.
 
-    It moves log v. A cell that stands for several is counted as often.
+    It moves log v. ``count`` is the number of cells that each weight stands for.
     """
 
     def __init__(self, count: Array | float = 1.0) -> None:
@@ -42,9 +43,9 @@ class Relaxation:
         """The next weights, from the diagonal of X at these."""
         share = self._count * weights
         point = np.log(weights)
-        step = _POWER * np.log(np.maximum(diagonal * (share.sum() / (share @ diagonal)), _SHORTEST))
+        step = _POWER * np.log(np.maximum(diagonal * (share.sum() / (share @ diagonal)), _LEAST_DIAGONAL))
         length = float(share @ step**2 / share.sum())
-        if length > _GROWTH * self._length:
+        if length > _MAX_GROWTH * self._length:
             self._past.clear()
         self._length = length
         self._past = [*self._past[-_MEMORY:], (point, step)]
@@ -52,12 +53,12 @@ class Relaxation:
         if len(self._past) > 1:
             points, steps = (np.diff(np.stack(past, axis=1)) for past in zip(*self._past, strict=True))
             root = np.sqrt(share)
-            mixed = np.linalg.lstsq(root[:, None] * steps, root * step, rcond=1e-8)[0]
-            target = target - (points + steps) @ mixed
-        return np.exp(np.maximum(target - target.max(), _LEAST))
+            shares = np.linalg.lstsq(root[:, None] * steps, root * step, rcond=1e-8)[0]
+            target = target - (points + steps) @ shares
+        return np.exp(np.maximum(target - target.max(), _LEAST_LOG_WEIGHT))
 
 
-def spread(weights: Array, diagonal: Array) -> float:
-    """How far the diagonal of X is from constant: its variance over its squared mean; the gap is about as large."""
+def unevenness(weights: Array, diagonal: Array) -> float:
+    """The variance of the diagonal of X over its squared mean; the gap of the bound is about as large."""
     mean = np.average(diagonal, weights=weights)
     return float(np.average((diagonal / mean - 1) ** 2, weights=weights))

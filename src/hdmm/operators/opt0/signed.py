@@ -1,8 +1,8 @@
-"""Strategies of any signed queries for small workloads, where extra queries beside Identity do not suffice.
+"""Strategies of arbitrary signed queries for small workloads, for which p-Identity strategies are not good enough.
 
 A = (P − N)·D with P, N ≥ 0 and D scaling the columns of P + N to sum to 1 (docs/math.md, section 5). If V has a low
 rank, its few directions would pull A towards a singular matrix, which neither descent nor rounding survives: the
-descent then sees V + ηI, η falling in steps.
+descent then uses V + ηI, η falling in steps.
 """
 
 from __future__ import annotations
@@ -19,54 +19,56 @@ _RIDGES = (1e-3, 1e-4, 1e-5)
 _LOW_RANK = 0.8
 """Up to this share of the cells, a rank is low."""
 _KEPT = 2
-_FAR = 1.1
-"""How much larger than the loss to beat a loss may be after the first steps for the search to go on."""
-_WEAKEST = 1e-4
+"""How many of the starts go on after the first steps."""
+_MAX_EXCESS = 1.1
+"""The search goes on after the first steps only if its loss is at most this many times the loss to beat."""
+_LEAST_SINGULAR_RATIO = 1e-4
 """The least ratio of the singular values of a strategy."""
-_SIZE = 64
-_RANDOM = 12
+_MAX_CELLS_ALL_ITERATIONS = 64
+"""With more cells there are fewer iterations, in proportion."""
+_MAX_CELLS_RANDOM = 12
 """The most cells for which random queries are starts too: each takes little time."""
-_OFTEN = 2
-"""So many of them for each restart."""
+_RANDOM_PER_RESTART = 2
+"""Random starts for each restart."""
 
 
 def polish(V: Array, start: Array, effort: Effort, iterations: int) -> list[Solution]:
     """``start`` and signed strategies found from it, from rows of V beside the identity and from random queries.
 
-    Without restarts, only near the start. Only those that support every workload are returned.
+    Without restarts, only near the start. Only strategies that support every workload are returned.
     """
     n = len(V)
-    few = max(20, round(iterations * min(1.0, _SIZE / n)))
+    steps = max(20, round(iterations * min(1.0, _MAX_CELLS_ALL_ITERATIONS / n)))
     ridges = _RIDGES if low_rank(V) else (0.0,)
     losses = [_loss(V + ridge * np.trace(V) / n * np.eye(n)) for ridge in ridges]
+    solutions = _supporting(V, start)
     if not effort.restarts:
-        near = descend(losses[-1], _point(start), iterations=few, effort=effort)
-        return _supporting(V, start) + _solution(V, near.point)
+        near = descend(losses[-1], _point(start), iterations=steps, effort=effort)
+        return solutions + _solution(V, near.point)
     starts = [_shaken(start, effort, 0)]
     starts += [_shaken(_rows(V, 2 << i % 3), effort, i + 1) for i in range(effort.restarts)]
-    if n <= _RANDOM:
-        starts += [_any(n, effort, effort.restarts + i + 1) for i in range(_OFTEN * effort.restarts)]
-    found = [descend(losses[0], point, iterations=few // 4, effort=effort) for point in starts]
-    found.sort(key=lambda one: one.value)
-    solutions = _supporting(V, start)
-    if found[0].value > _FAR * effort.beat:
+    if n <= _MAX_CELLS_RANDOM:
+        starts += [_random(n, effort, effort.restarts + i + 1) for i in range(_RANDOM_PER_RESTART * effort.restarts)]
+    candidates = [descend(losses[0], point, iterations=steps // 4, effort=effort) for point in starts]
+    candidates.sort(key=lambda candidate: candidate.value)
+    if candidates[0].value > _MAX_EXCESS * effort.beat:
         return solutions
-    for one in found[:_KEPT]:
+    for candidate in candidates[:_KEPT]:
         for loss in losses:
-            one = descend(loss, one.point, iterations=few, effort=effort)
-        solutions += _solution(V, one.point)
+            candidate = descend(loss, candidate.point, iterations=steps, effort=effort)
+        solutions += _solution(V, candidate.point)
     return solutions
 
 
 def _rows(V: Array, step: int) -> Array:
-    """Every so many rows of V, beside a light identity."""
+    """Rows of V at a regular step, beside a light identity."""
     rows = V[min(step // 2, len(V) - 1) :: step]
     rows = rows / abs(rows).sum(axis=0).max()
     return np.concatenate([rows, 0.1 * np.eye(len(V))])
 
 
-def _any(n: int, effort: Effort, number: int) -> Array:
-    """P and N of random queries, about half of whose entries are not zero: n of them, or half or twice as many more."""
+def _random(n: int, effort: Effort, number: int) -> Array:
+    """P and N of random queries, about half of their entries near zero; there are n, 1.5n or 2n queries, in turn."""
     random = effort.random(number)
     shape = (2, n + number % 3 * n // 2, n)
     return abs(random.normal(size=shape)) * (random.random(shape) < 0.5) + 0.01 * random.random(shape)
@@ -83,7 +85,7 @@ def _point(queries: Array) -> Array:
 
 
 def _shaken(queries: Array, effort: Effort, number: int) -> Array:
-    """P and N, moved off zero so that no sign is settled."""
+    """P and N, moved off zero so that descent may still choose any sign."""
     point = _point(queries)
     return point + 0.01 * effort.random(number).random(point.shape)
 
@@ -110,7 +112,7 @@ def _loss(V: Array) -> Objective:
 def _solution(V: Array, point: Array) -> list[Solution]:
     rounding = (2 * point.shape[1] + 4) * np.finfo(float).eps
     sums = point.sum(axis=(0, 1))
-    if not sums.all():  # a cell that no query sees any more
+    if not sums.all():  # a cell that no query counts any more
         return []
     return _supporting(V, (point[0] - point[1]) / (sums * (1 + rounding)))
 
@@ -120,7 +122,7 @@ def _supporting(V: Array, A: Array) -> list[Solution]:
     A = A[abs(A).max(axis=1) > 0]
     A = A / max(1.0, abs(A).sum(axis=0).max())
     _, values, right = np.linalg.svd(A, full_matrices=False)
-    if len(A) < len(V) or values[-1] < _WEAKEST * values[0]:
+    if len(A) < len(V) or values[-1] < _LEAST_SINGULAR_RATIO * values[0]:
         return []
     scaled = right / values[:, None]
     return [Solution(Dense(A), float(np.sum((scaled @ V) * scaled)))]

@@ -1,9 +1,8 @@
-"""Attributes whose workloads are built from Identity and Total only: their strategies are two scalars.
+"""Attributes whose workloads are built from Identity and Total only: a strategy for them is two scalars.
 
-The strategy is then symmetric in the cells: the identity with weight a and the total with weight b, where a + b = 1
-under Laplace noise and a² + b² = 1 under Gaussian. X has the eigenvalues a² on vectors that sum to zero and a² + nb² on
-the constant one, so errors are closed forms, and the scalars of all such attributes are optimised jointly
-(docs/math.md, section 6).
+It measures the identity with weight a and the total with weight b, where a + b = 1 under Laplace noise and a² + b² = 1
+under Gaussian. X has the eigenvalues a² on vectors that sum to zero and a² + nb² on the constant one, so errors are
+closed forms, and the scalars of all such attributes are optimised jointly (docs/math.md, section 6).
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from hdmm.matrix import Array, Dense, Identity, Matrix, Norm
 
 @final
 @dataclass(frozen=True)
-class Even:
-    """The strategy of one such attribute, by the weight of the total: t = b for Laplace, t = b² for Gaussian."""
+class TwoScalars:
+    """The strategies of one such attribute, by the weight of the total: t = b for Laplace, t = b² for Gaussian."""
 
     size: int
     norm: Norm
@@ -34,9 +33,9 @@ class Even:
         else:
             rest, constant = 1 - t, 1 - t + n * t
             by_rest, by_constant = -1, n - 1
-        odd, even = (n - 1) * eigenvalues[:, 0], eigenvalues[:, 1]
-        slopes: Array = -odd * by_rest / rest**2 - even * by_constant / constant**2
-        return odd / rest + even / constant, slopes
+        asked_rest, asked_constant = (n - 1) * eigenvalues[:, 0], eigenvalues[:, 1]
+        slopes = -asked_rest * by_rest / rest**2 - asked_constant * by_constant / constant**2
+        return asked_rest / rest + asked_constant / constant, slopes
 
     def matrix(self, t: float) -> Matrix:
         """The strategy itself, of sensitivity 1."""
