@@ -134,7 +134,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
     if parameters(name, value):
         yield f"```python\n{_signature(name, function)}\n```"
     yield _markdown(inspect.getdoc(function) or "")
-    if inspect.isclass(function):
+    if inspect.isclass(function) and (name in RESULTS or not parameters(name, value)):
         fields = "\n".join(f"- `{field}`: {text}" for field, text in _fields(function))
         if fields:
             yield fields
@@ -185,7 +185,7 @@ def _markdown(docstring: str) -> str:
 
 
 def _fields(cls: type) -> Iterator[tuple[str, str]]:
-    """The documented fields of a class, from the strings below them."""
+    """The fields of a class: their types, and the strings below them."""
     if not inspect.isfunction(cls.__init__):
         return
     source = Path(cls.__init__.__globals__["__file__"])  # `__module__` is hdmm, which does not hold the source
@@ -195,11 +195,13 @@ def _fields(cls: type) -> Iterator[tuple[str, str]]:
 
 
 def _documented(body: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, below in zip(body.body, body.body[1:], strict=False):
+    for field, below in zip(body.body, [*body.body[1:], None], strict=True):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.target.id[0] != "_":
+            text = ast.unparse(field.annotation)
             match below:
-                case ast.Expr(ast.Constant(str() as text)):
-                    yield field.target.id, re.sub(r"\s+", " ", text).replace("``", "`")
+                case ast.Expr(ast.Constant(str() as explained)):
+                    text += ". " + re.sub(r"\s+", " ", explained).replace("``", "`")
+            yield field.target.id, text
 
 
 if __name__ == "__main__":

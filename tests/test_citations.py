@@ -37,3 +37,12 @@ def test_sections_of_the_paper_are_printed_ones():
 
 def test_nothing_is_cited_that_cannot_be_opened():
     assert cited(UNPRINTED.pattern) == set()
+
+
+def test_files_that_the_documentation_names_are_there():
+    places = [ROOT, ROOT / "src" / "hdmm", ROOT / "src" / "hdmm" / "privacy" / "sampling", ROOT / "src"]
+    places += [ROOT / "tests" / folder for folder in ("attack", "fuzz")]
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    named = {(page.name, name) for page in pages for name in re.findall(r"`([\w/]+\.py)`", page.read_text("utf-8"))}
+    assert len(named) > 20
+    assert {(page, name) for page, name in named if not any((place / name).exists() for place in places)} == set()

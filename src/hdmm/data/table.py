@@ -29,6 +29,10 @@ class DatabaseTable(Source):
 
     The database is the address of a Postgres server, ``postgresql://user@host/database``, or the path of a file of
     DuckDB or SQLite. It is only read; Postgres counts in temporary tables.
+
+    Arguments:
+        database: The address of a Postgres server, or the path of a DuckDB or SQLite file.
+        name: The table or view, as "name" or "schema.name".
     """
 
     database: str = field(repr=False)  # an address may hold a password

@@ -60,6 +60,10 @@ class Kron(Operator, WorstCase):
     """Measure one Kronecker product. ``p`` is the number of extra queries on an attribute, by default its size / 16.
 
     OPT_⊗ in the paper. Choose it for a single product, or for products that ask about the same attributes.
+
+    Arguments:
+        restarts: Random starts (default: those of the search).
+        p: Extra queries on each attribute under Laplace noise (default: its size / 16).
     """
 
     restarts: int | None = None

@@ -47,6 +47,11 @@ class Union(Operator):
     """Measure one Kronecker product per group. ``groups`` lists products by name; those not named stand alone.
 
     OPT_+ in the paper. Choose it for products that differ much, for example on different attributes.
+
+    Arguments:
+        groups: Products by name, group by group; those not named stand alone (default: groups are found).
+        restarts: Random starts (default: those of the search).
+        p: Extra queries on each attribute, as for :class:`Kron`.
     """
 
     groups: tuple[tuple[str, ...], ...] | None = None

@@ -129,6 +129,12 @@ class Plan:
         """The standard error and the margin, at a level of confidence, of every answer to a product.
 
         With ``simultaneous`` all answers to the product are within their margins together with that confidence.
+
+        Arguments:
+            name: The name of the product.
+            budget: The budget of the release.
+            level: How likely an answer is within its margin.
+            simultaneous: Make all answers be within their margins together at that level.
         """
         key = (name, budget, level, simultaneous)
         if key not in self._accuracies:
@@ -173,7 +179,12 @@ class Plan:
         return describe(self, budget)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the plan to a file; an existing one is replaced only with ``overwrite=True``."""
+        """Write the plan to a file; an existing one is replaced only with ``overwrite=True``.
+
+        Arguments:
+            path: The plan file.
+            overwrite: Replace an existing file.
+        """
         from hdmm.plans.file import save
 
         save(self, Path(path), overwrite=overwrite)

@@ -26,6 +26,11 @@ class Budget:
 
     >>> Budget(epsilon="0.1").epsilon
     Fraction(1, 10)
+
+    Arguments:
+        epsilon: ε, as text or as an exact number.
+        delta: δ, for Gaussian noise beside ε.
+        rho: ρ of zero-concentrated differential privacy, for Gaussian noise, instead of ε and δ.
     """
 
     epsilon: Fraction | None = None

@@ -29,6 +29,11 @@ class Unit:
 
     With ``id``, the column that tells people apart, they are a person's: of anyone who has more rows, this many are
     counted, chosen by looking at that person's rows alone.
+
+    Arguments:
+        rows: How many rows are protected together.
+        neighbours: "add-remove" if they are added or removed, "replace-one" if they are replaced by others.
+        id: The column that identifies people. Without it, any ``rows`` rows are protected.
     """
 
     rows: int = 1

@@ -123,19 +123,44 @@ class Release:
         """The share of the whole, by default of all records, that is also in the part, with its interval.
 
         Both are conditions such as ``"age >= 18"``, or values such as ``{"sex": "F", "age": 3}``.
+
+        Arguments:
+            part: A condition such as ``"age >= 18"``, or values such as ``{"sex": "F", "age": 3}``.
+            whole: The same (default: all records).
+            level: How likely the interval holds the true value.
         """
         return statistics.share(self._estimates, part, whole, level)
 
     def ratio(self, numerator: Counted, denominator: Counted, *, level: float = 0.95) -> Ratio:
-        """The ratio of two counts, with its interval."""
+        """The ratio of two counts, with its interval.
+
+        Arguments:
+            numerator: A condition such as ``"age >= 18"``, or values such as ``{"sex": "F", "age": 3}``.
+            denominator: The same.
+            level: How likely the interval holds the true value.
+        """
         return statistics.ratio(self._estimates, numerator, denominator, level)
 
     def shares(self, name: str, within: Sequence[str] = (), *, level: float = 0.95) -> pa.Table:
-        """Each row of a product as a share of the records that agree with it on some attributes, with intervals."""
+        """Each row of a product as a share of the records that agree with it on some attributes, with intervals.
+
+        Arguments:
+            name: The name of the product.
+            within: Attributes of the product (default: none, for shares of all records).
+            level: How likely the interval holds the true value.
+        """
         return statistics.shares(self._estimates, name, within, level)
 
     def quantile(self, attribute: str, at: float = 0.5, *, where: Counted = None, level: float = 0.95) -> Quantile:
-        """The first value of an ordered attribute up to which lies this share of the records: by default the median."""
+        """The first value of an ordered attribute up to which lies this share of the records: by default the median.
+
+        Arguments:
+            attribute: The ordered attribute.
+            at: The share of the records, between 0 and 1.
+            where: A condition such as ``"age >= 18"``, or values such as ``{"sex": "F", "age": 3}``: only these
+                records.
+            level: How likely the interval holds the true value.
+        """
         return statistics.quantile(self._estimates, attribute, at, where, level)
 
     def synthesize(
@@ -145,6 +170,11 @@ class Release:
 
         They are drawn from an estimate without negative counts, by Private-PGM if ``hdmm[pgm]`` is installed, and are
         biased. This is post-processing: it costs nothing, and a seed does no harm.
+
+        Arguments:
+            rows: How many records.
+            seed: Where random draws come from (default: a new place each time).
+            memory: Memory limit, such as "8GB" (default: half of RAM).
         """
         from hdmm.releases.synthetic import synthesize
 

@@ -44,6 +44,10 @@ class Schema(Mapping[str, Domain]):
     [34, 7, -1, -1]
 
     Names that are not identifiers go into a mapping: ``Schema({"education-num": range(17)})``.
+
+    Arguments:
+        mapping: Attributes by name, for names that are not identifiers.
+        attributes: Attributes by name: a list of values, a ``range``, or one of the kinds below.
     """
 
     def __init__(self, mapping: Mapping[str, object] | None = None, /, **attributes: object) -> None:

@@ -26,7 +26,15 @@ _MAX_EDGES = 1 << 17
 @final
 @dataclass(frozen=True)
 class Bins(Domain):
-    """Intervals between edges, each closed below and open above; ``closed=True`` closes the last one above too."""
+    """Intervals between edges, each closed below and open above; ``closed=True`` closes the last one above too.
+
+    Arguments:
+        edges: The edges, in ascending order: decimals as text, or numbers.
+        closed: Whether the last bin includes its upper edge.
+        other: Add a cell that counts all other values; without it, their records are dropped.
+        missing: Add a cell that counts empty fields.
+        levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
+    """
 
     edges: tuple[Decimal, ...]
     closed: bool = False

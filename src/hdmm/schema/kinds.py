@@ -37,7 +37,14 @@ _FALSE = (b"false", b"f", b"no", b"0")
 @final
 @dataclass(frozen=True)
 class Listed(Domain):
-    """Values listed one by one, in the order that ranges and prefixes follow. They match by their exact text."""
+    """Values listed one by one, in the order that ranges and prefixes follow. They match by their exact text.
+
+    Arguments:
+        values: The values, in order.
+        other: Add a cell that counts all other values; without it, their records are dropped.
+        missing: Add a cell that counts empty fields.
+        levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
+    """
 
     values: tuple[str, ...]
     _codes: dict[bytes, int] = field(init=False, repr=False, compare=False)
@@ -85,7 +92,15 @@ class Listed(Domain):
 @final
 @dataclass(frozen=True)
 class Integers(Domain):
-    """The integers from ``min`` to ``max``, both included."""
+    """The integers from ``min`` to ``max``, both included.
+
+    Arguments:
+        min: The least value.
+        max: The largest value.
+        other: Add a cell that counts all other values; without it, their records are dropped.
+        missing: Add a cell that counts empty fields.
+        levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
+    """
 
     min: int
     max: int
@@ -131,7 +146,13 @@ class Integers(Domain):
 @final
 @dataclass(frozen=True)
 class Boolean(Domain):
-    """False and true, in that order; read from true/false, t/f, yes/no, 1/0 in any case."""
+    """False and true, in that order; read from true/false, t/f, yes/no, 1/0 in any case.
+
+    Arguments:
+        other: Add a cell that counts all other values; without it, their records are dropped.
+        missing: Add a cell that counts empty fields.
+        levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
+    """
 
     def __init__(self, *, other: bool = False, missing: bool = False, levels: Groups | None = None) -> None:
         self._set(other=other, missing=missing)

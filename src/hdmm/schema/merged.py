@@ -33,6 +33,10 @@ class Merged(Domain):
     ['F, 0', 'F, 1', 'M, 0', 'M, 1']
 
     Each part, and each level of a part, is a level of the merged attribute.
+
+    Arguments:
+        mapping: Parts by name, for names that are not identifiers.
+        parts: Parts by name, each written like an attribute.
     """
 
     parts: Mapping[str, Domain]

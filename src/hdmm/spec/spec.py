@@ -35,7 +35,16 @@ _KEYS = ("identity", "width", "ranges", "values", "where", "custom", "not", "per
 @final
 @dataclass(frozen=True)
 class Spec:
-    """The contents of a spec file: schema, questions, noise, privacy unit, objective and targets."""
+    """The contents of a spec file: schema, questions, noise, privacy unit, objective and targets.
+
+    Arguments:
+        schema: The attributes of the records.
+        workload: The questions.
+        noise: "laplace" or "gaussian".
+        unit: What is protected.
+        objective: "total" or "max".
+        targets: Accuracies by product.
+    """
 
     schema: Schema
     workload: Workload

@@ -30,6 +30,14 @@ def marginals(
     >>> person = Schema(sex=["F", "M"], age=range(115), hispanic=[False, True])
     >>> [product.name for product in marginals(person, k=2).products]
     ['sex × age', 'sex × hispanic', 'age × hispanic']
+
+    Arguments:
+        schema: The attributes.
+        k: Marginals on exactly this many attributes.
+        up_to: Marginals on at most this many attributes.
+        max_cells: Marginals of at most this many cells.
+        all: All marginals.
+        prefix: Attributes that are counted cumulatively.
     """
     options = {"k": k, "up_to": up_to, "max_cells": max_cells, "all": all or None}
     chosen = [name for name, value in options.items() if value is not None]

@@ -54,6 +54,10 @@ class Permuted(Predicates):
     """Predicates over the domain in another order: ``Permuted(Prefix(), order=["M", "F"])``.
 
     Ranges and prefixes follow that order; values are the values that they name. Conditions have no order to change.
+
+    Arguments:
+        inner: The predicate set.
+        order: All values of the attribute in the new order.
     """
 
     inner: Predicates

@@ -34,6 +34,12 @@ class Product:
 
     A weight w multiplies the product's rows: its squared error counts w². With ``where``, an SQL condition on any
     attributes, only the records that satisfy it are counted.
+
+    Arguments:
+        name: A name of its own.
+        predicates: Predicate sets by attribute.
+        weight: A weight w multiplies the rows: squared errors count w².
+        where: An SQL condition on any attributes: only the records that satisfy it are counted.
     """
 
     name: str
@@ -82,6 +88,10 @@ class Workload:
     >>> w = w.add("adults", {"age": hdmm.Where("age >= 18")}, weight=2)
     >>> w.query_count
     3
+
+    Arguments:
+        schema: The attributes of the records.
+        products: The products; more can be added one by one.
     """
 
     schema: Schema
@@ -126,6 +136,13 @@ class Workload:
         """A workload with one more product; attributes whose names are not identifiers go into the mapping.
 
         ``where`` is an SQL condition on any attributes: only the records that satisfy it are counted.
+
+        Arguments:
+            name: A name of its own.
+            product: Predicate sets by attribute, for names that are not identifiers.
+            weight: How much its errors count: a weight w multiplies squared errors by w².
+            where: An SQL condition on any attributes: only the records that satisfy it are counted.
+            attributes: Predicate sets by attribute. An attribute that is not named is added up.
         """
         if product is not None and not isinstance(product, Mapping):
             raise WorkloadError(f"product {name!r}: {product!r} is not a mapping from attributes to predicate sets")
@@ -143,6 +160,11 @@ class Workload:
         >>> sql = "SELECT sex, age, COUNT(*) FROM person WHERE hispanic GROUP BY sex, age"
         >>> hdmm.Workload(person).add_sql("hispanic", sql).query_count
         230
+
+        Arguments:
+            name: The name of the product; several products are numbered.
+            sql: One or more statements, separated by semicolons. The table may have any name.
+            weight: How much the errors count, as for :meth:`add`.
         """
         from hdmm.workload.sql import read_sql
 

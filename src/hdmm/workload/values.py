@@ -51,6 +51,10 @@ class Level(Predicates):
     """Each group of a level that the schema declares: ``Level("age group")``. Of several levels, each combination.
 
     With ``where``, only the values that satisfy an SQL condition on the attribute are counted.
+
+    Arguments:
+        names: One level or several.
+        where: An SQL condition on the attribute: only the values that satisfy it are counted.
     """
 
     names: tuple[str, ...]

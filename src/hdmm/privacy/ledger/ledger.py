@@ -56,7 +56,13 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, total: Budget, unit: Unit) -> Ledger:
-        """Write a new ledger that grants this budget for this privacy unit."""
+        """Write a new ledger that grants this budget for this privacy unit.
+
+        Arguments:
+            path: A file that does not exist yet.
+            total: What all releases together may spend.
+            unit: What every release must protect.
+        """
         path = Path(path)
         check_new(path)
         try:
