@@ -154,8 +154,8 @@ def _signature(name: str, function: Any) -> str:
 
 def _arguments(signature: inspect.Signature) -> Iterator[str]:
     """Each parameter as it is written, with the marks / and * between them."""
-    previous = None
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    previous: object = None
+    stars: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     for parameter in signature.parameters.values():
         kind, default = parameter.kind, parameter.default
         if previous is inspect.Parameter.POSITIONAL_ONLY is not kind:

@@ -191,3 +191,13 @@ def test_errors_of_a_budget_so_large_that_there_are_none_are_not_negative():
     plan = hdmm.select(w, noise="laplace", unit=hdmm.Unit(rows=2), operators=[hdmm.baselines.Plain()])
     assert plan.rmse(hdmm.Budget("100")) >= 0
     assert min(plan.errors(hdmm.Budget("100"))["rmse"].to_pylist()) >= 0
+
+
+@pytest.mark.parametrize("sizes", [(8, 5, 3, 2), (3,) * 7])
+def test_products_of_many_factors_are_rounded_so_coarsely_that_their_noise_can_be_drawn(sizes):
+    schema = hdmm.Schema({f"a{axis}": range(size) for axis, size in enumerate(sizes)})
+    workload = hdmm.Workload(schema).add("all", {name: hdmm.Prefix() for name in schema})
+    plan = hdmm.select(workload, "gaussian", operators=[hdmm.operators.Kron()])
+    assert plan.rmse(hdmm.Budget(epsilon="0.02", delta="1e-6")) > 0
+    assert plan.certificate is not None
+    assert plan.certificate < 0.1

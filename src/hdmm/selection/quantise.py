@@ -36,6 +36,8 @@ _MAX_GROWTH = 2e-4
 """How much larger the total squared error may become: half of it in RMSE."""
 _GROWTH_PER_CELL: dict[Norm, float] = {1: 0.1, 2: 0.4}
 """Rounding factors of n cells to k bits costs about this times n·4^−k if prefixes or ranges are asked for."""
+_MAX_UNIT_NOISE = 2.0**36
+"""The largest noise on a block at unit noise: samplers draw noise of up to 2^45, and small budgets need more."""
 _LEAST_GROWTH = 1e-12
 """A smaller growth is a rounding error, and says nothing about precisions."""
 _LEAST_SHARE = 1e-6
@@ -107,12 +109,22 @@ class _Quantiser:
         if common is None:
             return None
         bits, quantised = common
-        if largest_reach(quantised.strategy.blocks) <= REACH:
+        if self._fits(quantised):
             return quantised
         coarsest = self._at(dict.fromkeys(self._fractional, _COARSEST_BITS))
         if coarsest is not None:
             _check_reach(coarsest)
-        return self._least_each(quantised, bits + _FINER_BITS)
+        each = self._least_each(quantised, bits + _FINER_BITS)
+        if self._fits(each):
+            return each
+        coarser = (self._attempt(dict.fromkeys(self._fractional, k)) for k in range(bits, _COARSEST_BITS - 1, -1))
+        return next((attempt for attempt in coarser if attempt is not None and self._fits(attempt)), each)
+
+    def _fits(self, quantised: Quantised) -> bool:
+        """Whether answers are exact and their noise can be drawn, also at small budgets."""
+        strategy = quantised.strategy
+        largest = max(strategy.unit_noise(self._norm))
+        return largest_reach(strategy.blocks) <= REACH and largest <= _MAX_UNIT_NOISE**2
 
     def _least_common(self) -> tuple[int, Quantised] | None:
         """The fewest bits, the same for all factors, that cost little enough; if none does, the most."""
