@@ -186,9 +186,10 @@ def _markdown(docstring: str) -> str:
 
 def _fields(cls: type) -> Iterator[tuple[str, str]]:
     """The fields of a class: their types, and the strings below them."""
-    if not inspect.isfunction(cls.__init__):
+    initialiser = vars(cls).get("__init__")
+    if not inspect.isfunction(initialiser):
         return
-    source = Path(cls.__init__.__globals__["__file__"])  # `__module__` is hdmm, which does not hold the source
+    source = Path(initialiser.__globals__["__file__"])  # `__module__` is hdmm, which does not hold the source
     for body in (node for node in ast.parse(source.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)):
         if body.name == cls.__name__:
             yield from _documented(body)
