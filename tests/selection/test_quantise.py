@@ -198,6 +198,6 @@ def test_products_of_many_factors_are_rounded_so_coarsely_that_their_noise_can_b
     schema = hdmm.Schema({f"a{axis}": range(size) for axis, size in enumerate(sizes)})
     workload = hdmm.Workload(schema).add("all", {name: hdmm.Prefix() for name in schema})
     plan = hdmm.select(workload, "gaussian", operators=[hdmm.operators.Kron()])
-    assert plan.rmse(hdmm.Budget(epsilon="0.02", delta="1e-6")) > 0
+    assert plan.rmse(hdmm.Budget(epsilon="0.6", delta="1e-6")) > 0
     assert plan.certificate is not None
     assert plan.certificate < 0.1

@@ -36,8 +36,8 @@ _MAX_GROWTH = 2e-4
 """How much larger the total squared error may become: half of it in RMSE."""
 _GROWTH_PER_CELL: dict[Norm, float] = {1: 0.1, 2: 0.4}
 """Rounding factors of n cells to k bits costs about this times n·4^−k if prefixes or ranges are asked for."""
-_MAX_UNIT_NOISE = 2.0**36
-"""The largest noise on a block at unit noise: samplers draw noise of up to 2^45, and small budgets need more."""
+_MAX_UNIT_NOISE = 2.0**42
+"""The largest noise on a block at unit noise: samplers draw noise of up to 2^45, 8 times as much."""
 _LEAST_GROWTH = 1e-12
 """A smaller growth is a rounding error, and says nothing about precisions."""
 _LEAST_SHARE = 1e-6
@@ -121,7 +121,7 @@ class _Quantiser:
         return next((attempt for attempt in coarser if attempt is not None and self._fits(attempt)), each)
 
     def _fits(self, quantised: Quantised) -> bool:
-        """Whether answers are exact and their noise can be drawn, also at small budgets."""
+        """Whether answers are exact and their noise can be drawn."""
         strategy = quantised.strategy
         largest = max(strategy.unit_noise(self._norm))
         return largest_reach(strategy.blocks) <= REACH and largest <= _MAX_UNIT_NOISE**2
