@@ -66,8 +66,8 @@ class Cell:
     def agrees(self) -> bool:
         """Whether both are equal to the digits that the paper prints, or the paper's is known to be off.
 
-        The paper's σ is exact to nine digits, which shows in its largest numbers. Rounding must cost next to nothing, or leave
-        the error below the paper's.
+        The paper's σ is exact to nine digits, which shows in its largest numbers. Rounding must cost next to nothing,
+        or leave the error below the paper's.
         """
         above = self.ours - self.paper
         same = (above if self.at_most else abs(above)) <= 0.0051 + 1e-9 * self.paper
