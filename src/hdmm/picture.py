@@ -10,6 +10,7 @@ import numpy as np
 from hdmm.errors import InputError, TooLargeError
 from hdmm.files.atomic import check_new
 from hdmm.matrix import DENSE_LIMIT, Array, Identity, Matrix
+from hdmm.matrix.orbits import OrbitQueries
 from hdmm.plans import Plan
 from hdmm.strategy import Block
 
@@ -79,6 +80,8 @@ def _grid(factor: Matrix) -> Array:
     """The absolute values of the entries; if there are too many to see, the largest of each rectangle."""
     if isinstance(factor, Identity):
         return np.eye(min(factor.n, _MAX_SIDE))
+    if isinstance(factor, OrbitQueries):  # over kinds of cells; what is compared within a kind is the same for all
+        factor = factor.queries
     if factor.shape[0] * factor.shape[1] > DENSE_LIMIT:
         raise TooLargeError(f"a factor of {factor.shape[0]} × {factor.shape[1]} entries is too large to draw")
     sizes = abs(factor.dense().astype(float))

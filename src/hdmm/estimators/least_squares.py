@@ -14,6 +14,7 @@ from hdmm.estimators.joint import JointLeastSquares
 from hdmm.estimators.kron import KronLeastSquares
 from hdmm.estimators.marginal import MarginalLeastSquares
 from hdmm.estimators.residual import ResidualLeastSquares
+from hdmm.estimators.symmetric import SymmetricLeastSquares
 from hdmm.matrix import Identity, Matrix, Norm
 from hdmm.strategy import Family, Strategy
 from hdmm.workload import Encoded
@@ -24,6 +25,7 @@ _FAMILIES: dict[Family, Callable[[Strategy], LinearEstimator[Any]]] = {
     "kron": KronLeastSquares,
     "marginal": MarginalLeastSquares,
     "residual": ResidualLeastSquares,
+    "symmetric": SymmetricLeastSquares,
     "union": BlockLeastSquares,
 }
 _MAX_CELLS = 1 << 25

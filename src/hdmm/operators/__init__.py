@@ -6,6 +6,7 @@ from hdmm.operators.kron import Kron
 from hdmm.operators.marginal import Marginal
 from hdmm.operators.marginal_plus import MarginalPlus
 from hdmm.operators.residual import Residual
+from hdmm.operators.symmetric import Symmetric
 from hdmm.operators.union import Union
 
-__all__ = ["Explicit", "Kron", "Marginal", "MarginalPlus", "Operator", "Residual", "Union"]
+__all__ = ["Explicit", "Kron", "Marginal", "MarginalPlus", "Operator", "Residual", "Symmetric", "Union"]

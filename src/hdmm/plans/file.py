@@ -16,7 +16,8 @@ from hdmm import baselines, matrix
 from hdmm.errors import ArtefactError, InputError
 from hdmm.files.artefact import decode_numbers, encode, encode_array, read, write
 from hdmm.files.model import Model
-from hdmm.matrix import Matrix, Number
+from hdmm.matrix import Array, Matrix, Number
+from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
 from hdmm.numbers import fraction, real, shown
 from hdmm.plans.candidate import Candidate
 from hdmm.plans.footprint import check_memory, check_workload
@@ -102,7 +103,44 @@ class _Blocks(Model):
         return Strategy(schema.sizes, tuple(blocks), self.family)
 
 
-StrategyData = Annotated[_Direct | _Blocks, Field(discriminator="family")]
+class _OrbitBlock(Model):
+    """A block of queries over kinds: for each attribute the kind whose cells are compared, or none for sums."""
+
+    attributes: list[str]
+    within: list[int | None]
+    queries: str | None
+    weight: str
+
+
+class _Symmetric(Model):
+    """A strategy of queries over kinds of cells; the kinds of an attribute's cells, and the queries, are arrays."""
+
+    family: Literal["symmetric"] = "symmetric"
+    kinds: dict[str, str]
+    blocks: list[_OrbitBlock]
+
+    def strategy(self, workload: Workload) -> Strategy:
+        """The strategy over the attributes of a workload."""
+        schema = workload.schema
+        kinds = {name: Kinds(_array(text)) for name, text in self.kinds.items()}
+        blocks = []
+        for data in self.blocks:
+            axes = tuple(schema.axis(name) for name in data.attributes)
+            if data.queries is None and not axes:
+                blocks.append(Block((), (), _weight(data.weight)))
+                continue
+            own = tuple(kinds[name] for name in data.attributes)
+            if data.queries is None or any(k.cells != schema.sizes[axis] for k, axis in zip(own, axes, strict=True)):
+                raise ValueError("its kinds are not those of an attribute's cells")
+            parts = [None if kind is None else Within.of(k, kind) for k, kind in zip(own, data.within, strict=True)]
+            queries = matrix.Dense(_array(data.queries))
+            blocks.append(Block(axes, (OrbitQueries(own, tuple(parts), queries),), _weight(data.weight)))
+        if not blocks:
+            raise ValueError("it has no blocks")
+        return Strategy(schema.sizes, tuple(blocks), "symmetric")
+
+
+StrategyData = Annotated[_Direct | _Blocks | _Symmetric, Field(discriminator="family")]
 
 
 class CandidateData(Model):
@@ -206,10 +244,12 @@ def _agrees(norm: Number, stated: str) -> bool:
     return str(norm) == stated
 
 
-def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
+def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks | _Symmetric:
     """A strategy as it is written into files."""
     if strategy.family == "direct":
         return _direct_data(strategy, workload)
+    if strategy.family == "symmetric":
+        return _symmetric_data(strategy, workload)
     names = workload.schema.names
     keys: dict[int, str] = {}
     factors: dict[str, str] = {}
@@ -220,7 +260,7 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
                 name = next((name for name, of in _NAMED_FACTORS.items() if factor == of(factor.shape[1])), None)
                 keys[id(factor)] = name or f"factor {len(factors) + 1}"
                 if name is None:
-                    factors[keys[id(factor)]] = base64.b64encode(encode_array(factor.dense())).decode()
+                    factors[keys[id(factor)]] = _array_text(factor.dense())
         blocks.append(
             _Block(
                 attributes=[names[axis] for axis in block.axes],
@@ -229,6 +269,26 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks:
             )
         )
     return _Blocks(family=strategy.family, factors=factors, blocks=blocks)
+
+
+def _symmetric_data(strategy: Strategy, workload: Workload) -> _Symmetric:
+    names = workload.schema.names
+    kinds: dict[str, str] = {}
+    blocks = []
+    for block in strategy.blocks:
+        factor = block.factors[0] if block.factors else None
+        assert factor is None or isinstance(factor, OrbitQueries)
+        for axis, own in zip(block.axes, () if factor is None else factor.kinds, strict=True):
+            kinds.setdefault(names[axis], _array_text(own.labels))
+        blocks.append(
+            _OrbitBlock(
+                attributes=[names[axis] for axis in block.axes],
+                within=[] if factor is None else [None if part is None else part.kind for part in factor.parts],
+                queries=None if factor is None else _array_text(factor.queries.array),
+                weight=str(block.weight),
+            )
+        )
+    return _Symmetric(kinds=kinds, blocks=blocks)
 
 
 def _direct_data(strategy: Strategy, workload: Workload) -> _Direct:
@@ -241,7 +301,7 @@ def _direct_data(strategy: Strategy, workload: Workload) -> _Direct:
     return _Direct(blocks=blocks)
 
 
-def read_strategy(data: _Direct | _Blocks, workload: Workload) -> Strategy:
+def read_strategy(data: _Direct | _Blocks | _Symmetric, workload: Workload) -> Strategy:
     """A strategy from its data; what is no strategy for the workload's attributes is a ValueError or an InputError."""
     strategy = data.strategy(workload)
     if not all(block.integral for block in strategy.blocks):
@@ -256,7 +316,15 @@ def _weight(text: str) -> Fraction:
 
 
 def _factor(text: str) -> Matrix:
-    array = decode_numbers(base64.b64decode(text, validate=True), "a factor")
+    array = _array(text)
     if array.ndim != 2:
         raise ValueError("a factor is not a matrix over its attribute")
     return matrix.Dense(array)
+
+
+def _array(text: str) -> Array:
+    return decode_numbers(base64.b64decode(text, validate=True), "a factor")
+
+
+def _array_text(array: Array) -> str:
+    return base64.b64encode(encode_array(array)).decode()

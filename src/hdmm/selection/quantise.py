@@ -19,9 +19,10 @@ from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import LinearEstimator, loss
 from hdmm.estimators.least_squares import local_least_squares
 from hdmm.matrix import MAX_ENTRY, Dense, Identity, Matrix, Norm, Spiked, Total
+from hdmm.matrix.orbits import OrbitQueries
 from hdmm.strategy import Block, Strategy
 from hdmm.strategy.block import REACH, largest_reach
-from hdmm.strategy.integers import round_columns, round_lengths
+from hdmm.strategy.integers import round_factor
 from hdmm.workload import Encoded
 
 _LEAST_BITS = 8
@@ -94,14 +95,10 @@ class _Quantiser:
         self._workload = workload
         self._norm: Norm = norm
         self._fractional = {
-            id(factor): factor.dense()
-            for block in strategy.blocks
-            for factor in block.factors
-            if factor.dtype.kind != "i"
+            id(factor): factor for block in strategy.blocks for factor in block.factors if factor.dtype.kind != "i"
         }
         self._loss = loss(local_least_squares(strategy), workload, norm)
-        rounding = round_columns if norm == 1 else round_lengths
-        self._rounded = cache(lambda key, bits: Dense(rounding(self._fractional[key], bits)))
+        self._rounded = cache(lambda key, bits: round_factor(self._fractional[key], bits, norm))
 
     def least_precise(self) -> Quantised | None:
         """The strategy with the fewest bits that cost little enough; None if no precision answers every question."""
@@ -128,7 +125,7 @@ class _Quantiser:
 
     def _least_common(self) -> tuple[int, Quantised] | None:
         """The fewest bits, the same for all factors, that cost little enough; if none does, the most."""
-        cells = max(entries.shape[1] for entries in self._fractional.values())
+        cells = max(factor.shape[1] for factor in self._fractional.values())
         likely = ceil(log(_GROWTH_PER_CELL[self._norm] * cells / _MAX_GROWTH, 4))
         return fewest_bits(lambda bits: self._attempt(dict.fromkeys(self._fractional, bits)), likely)
 
@@ -223,7 +220,7 @@ def _as_in_files(strategy: Strategy) -> Strategy:
     written: dict[int, tuple[Matrix, int]] = {
         key: (Dense(factor.dense()), 0)
         for key, factor in factors.items()
-        if not isinstance(factor, (Dense, Identity, Total, Spiked))
+        if not isinstance(factor, (Dense, Identity, OrbitQueries, Total, Spiked))
         and factor.dtype.kind == "i"
         and prod(factor.shape) <= _MAX_WRITTEN
     }

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf, prod, sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, final
 
 from hdmm import baselines, operators
 from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError
 from hdmm.matrix import Norm
-from hdmm.matrix.axis_gram import DenseGram
-from hdmm.operators.base import MAX_CELLS_TOGETHER, Operator
-from hdmm.operators.opt0.gaussian import opt0_gaussian
+from hdmm.operators.base import Operator
+from hdmm.operators.symmetric_search import dual_bound
 from hdmm.optimise.descent import Effort
 from hdmm.plans import Candidate
 from hdmm.privacy.budget import Budget
@@ -36,6 +35,7 @@ _SEVERAL_ATTRIBUTES: dict[NoiseKind, Stages] = {
         (operators.MarginalPlus(), operators.Union(), operators.Kron(), operators.Explicit()),
     ),
     "gaussian": (
+        (operators.Symmetric(),),
         (operators.Residual(),),
         (operators.Explicit(), *_SIMPLE),
         (operators.Union(), operators.Kron()),
@@ -61,16 +61,15 @@ def default_stages(workload: Encoded, noise: NoiseKind) -> Stages:
 def known_bound(workload: Encoded, norm: Norm, stages: Stages) -> float | None:
     """The best lower bound on every strategy's loss that is known without a strategy.
 
-    Under Gaussian noise the dual of the problem over all cells is solved if they are few, unless an operator of the
-    stages does so anyway.
+    It is that of the reduced problem (docs/math.md, section 13), unless an operator of the stages solves it anyway.
     """
     gram = (workload.compact if workload.same_gram else workload).gram().on(workload.axes)
     bound = svd_bound(gram)
-    solved = any(operator.name == operators.Explicit().name for stage in stages for operator in stage)
-    if not solved and norm == 2 and len(gram.terms) > 1 and prod(gram.sizes) <= MAX_CELLS_TOGETHER:
-        dual = opt0_gaussian(DenseGram(gram.dense())).bound
-        return dual if bound is None else max(bound, dual or 0.0)
-    return bound
+    solving = {operators.Explicit().name, operators.Symmetric().name}
+    if norm == 2 and any(operator.name in solving for stage in stages for operator in stage):
+        return bound
+    dual = dual_bound(gram)
+    return bound if dual is None else max(bound or 0.0, dual)
 
 
 @final

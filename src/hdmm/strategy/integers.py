@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.matrix import Array
+from hdmm.matrix import Array, Dense, Matrix, Norm
+from hdmm.matrix.orbits import OrbitQueries
 
 _HALVINGS = 30
 """Steps of the bisection for the factor by which a column is stretched."""
@@ -17,6 +18,20 @@ _NEVER = np.iinfo(np.int64).max
 """The gain of an entry that is not enlarged: more than any column misses."""
 
 Integers = NDArray[np.int64]
+
+
+def round_factor(factor: Matrix, k: int, norm: Norm) -> Matrix:
+    """2^k times a factor in integers. Queries over kinds keep their span: it is rounded within its integer basis."""
+    rounded = round_columns if norm == 1 else round_lengths
+    if not isinstance(factor, OrbitQueries):
+        return Dense(rounded(factor.dense(), k))
+    queries, basis = factor.queries.array, factor.basis
+    if basis is None:
+        return factor.with_queries(Dense(rounded(queries, k)))
+    single = np.flatnonzero((basis != 0).sum(axis=0) == 1)
+    pivots = single[(basis[:, single] != 0).argmax(axis=1)]
+    mixed = queries[:, pivots] / basis[np.arange(len(basis)), pivots]
+    return factor.with_queries(Dense(rounded(mixed, k) @ basis))
 
 
 def round_columns(entries: Array, k: int) -> Integers:

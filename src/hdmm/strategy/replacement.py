@@ -21,6 +21,7 @@ import numpy as np
 from hdmm.matrix import Array, Identity, Matrix, Norm, Number, Spiked, Total
 from hdmm.matrix.norms import largest_sum
 from hdmm.strategy.block import Block
+from hdmm.strategy.orbits import orbit_difference_norm
 from hdmm.strategy.sensitivity import Change, change_by_adding
 
 _MAX_PAIRS = 1 << 22
@@ -38,7 +39,7 @@ _SIGNS = (1, 1, -2)
 def change_by_replacing(blocks: Sequence[Block], p: Norm) -> Change:
     """How much the weighted answers of all blocks together change, at most, if one record is replaced by another."""
     added = change_by_adding(blocks, p)
-    change = _identities(blocks, p)
+    change = _identities(blocks, p) or _over_orbits(blocks, p)
     if change is None:
         change = _over_pairs(blocks, p)
     if change is not None:
@@ -53,6 +54,12 @@ def _identities(blocks: Sequence[Block], p: Norm) -> Change | None:
         if block.condition is not None or not all(isinstance(f, Identity) and f.shape[1] > 1 for f in block.factors):
             return None
     return Change(sum((2 * block.weight**p for block in blocks if block.factors), start=0), True)
+
+
+def _over_orbits(blocks: Sequence[Block], p: Norm) -> Change | None:
+    """Queries over kinds of cells: pairs of cells of the same kinds change them alike."""
+    largest = orbit_difference_norm(blocks) if p == 2 else None
+    return None if largest is None else Change(largest, True)
 
 
 def _over_pairs(blocks: Sequence[Block], p: Norm) -> Change | None:

@@ -9,7 +9,9 @@ from typing import NamedTuple, final
 from hdmm.matrix import Identity, Matrix, Norm, Number, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.norms import stacked_norm
+from hdmm.matrix.orbits import OrbitQueries
 from hdmm.strategy.block import Block
+from hdmm.strategy.orbits import orbit_norm
 
 
 @final
@@ -42,6 +44,8 @@ def _joint_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
         return blocks[0].weight ** p * blocks[0].matrix.norm_power(p)
     if all(block.condition is None and all(isinstance(f, Identity) for f in block.factors) for block in blocks):
         return _simplified(sum((block.weight**p for block in blocks), Fraction(0)))
+    if any(isinstance(factor, OrbitQueries) for block in blocks for factor in block.factors):
+        return orbit_norm(blocks, p)
     norm = _uniform_norm(blocks, p)
     if norm is not None:
         return norm

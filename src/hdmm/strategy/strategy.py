@@ -10,7 +10,7 @@ from hdmm.matrix.axes import Axes
 from hdmm.strategy.block import Block
 from hdmm.strategy.sensitivity import sensitivity
 
-Family = Literal["direct", "explicit", "kron", "marginal", "residual", "union"]
+Family = Literal["direct", "explicit", "kron", "marginal", "residual", "symmetric", "union"]
 """How the blocks belong together, which decides how answers follow from them.
 
 - direct: one block for each product of the workload, measured as it is asked
@@ -18,6 +18,7 @@ Family = Literal["direct", "explicit", "kron", "marginal", "residual", "union"]
 - kron: one Kronecker product
 - marginal: Kronecker products that share one matrix of full rank for each attribute
 - residual: the same with matrices that do not see totals, for each set of attributes at most once
+- symmetric: queries over kinds of cells that the workload treats alike, blind to what the other blocks see
 - union: Kronecker products of any kind
 """
 

@@ -1,0 +1,36 @@
+"""OPT_S: the proved Gaussian optimum of workloads that treat many cells alike (docs/math.md, section 13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from hdmm.demand.symmetry import symmetry_of
+from hdmm.errors import TooLargeError
+from hdmm.matrix import Norm
+from hdmm.operators.base import Aside, Operator, Proposal
+from hdmm.operators.symmetric_search import SymmetricSearch
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.workload import Encoded
+
+
+@final
+@dataclass(frozen=True)
+class Symmetric(Operator):
+    """The best strategy there is, with a proof, if the workload treats many values alike. For Gaussian noise.
+
+    Values are alike if exchanging them changes no question's place in the workload: states, races, single years within
+    an age group. The first choice for a few tables over several attributes.
+    """
+
+    def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
+        """The optimum up to its certificate, under Gaussian noise, if not too many combinations of values differ."""
+        if norm == 1:
+            return Aside("it is for Gaussian noise")
+        try:
+            symmetry = symmetry_of(workload.compact.gram())
+        except TooLargeError as error:
+            return Aside(str(error))
+        search = SymmetricSearch(symmetry)
+        search.run(effort)
+        return Proposal(search.strategy(workload.sizes), search.bound)

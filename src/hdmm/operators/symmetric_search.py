@@ -1,0 +1,204 @@
+"""The Gaussian optimum of a workload by its symmetry: the dual fixed point over orbits (docs/math.md, section 13).
+
+With weights v on the orbits, block β has A = Lᵀ·diag(a)·L, a being v times the cells of each orbit, added up over what
+the block does not see. Its part of the strategy is X = L·A^-½·Lᵀ over sums of kinds. For any v > 0, (Σ m·tr A^½)² over
+Σ cells·v bounds the error of every strategy from below; the best weights make the diagonal of X constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import final
+
+import numpy as np
+
+from hdmm.demand.symmetry import SymmetricBlock, Symmetry, symmetry_of
+from hdmm.errors import TooLargeError
+from hdmm.matrix import Array, Dense, Gram
+from hdmm.matrix.orbits import OrbitQueries, Within
+from hdmm.operators.opt0.relaxation import Relaxation
+from hdmm.optimise.descent import DEFAULT, Effort
+from hdmm.parallel import one_blas_thread
+from hdmm.strategy import Block, Strategy
+
+_EPS = float(np.finfo(float).eps)
+_TOLERANCE = 3e-5
+"""The search ends as soon as the total squared error is proved to be this close to the least, relatively."""
+_BOUND_TOLERANCE = 2e-3
+"""The same if only the bound is wanted."""
+_MAX_BOUND_WORK = 1 << 31
+"""The most multiplications of one iteration if only the bound is wanted."""
+_MAX_ITERATIONS = 200
+_PATIENCE = 25
+"""The most iterations in a row that do not bring the gap down by a hundredth."""
+_MAX_DENOMINATOR = 12
+_WHOLE = 1e-7
+"""How far from an integer an entry of the basis may be."""
+
+
+def dual_bound(gram: Gram) -> float | None:
+    """A lower bound on the loss of every strategy, within a thousandth of the best one; None if it would take long.
+
+    It holds for Laplace noise too: a column whose absolute values add up to 1 is no longer than 1.
+    """
+    try:
+        symmetry = symmetry_of(gram)
+    except TooLargeError:
+        return None
+    if sum(block.root.shape[0] * block.root.shape[1] ** 2 for block in symmetry.blocks) > _MAX_BOUND_WORK:
+        return None
+    search = SymmetricSearch(symmetry)
+    with one_blas_thread():
+        search.run(DEFAULT, _BOUND_TOLERANCE)
+    return search.bound
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Root:
+    """A block at some weights: the eigenvalues of A, and L times its eigenvectors."""
+
+    values: Array
+    turned: Array
+
+    @staticmethod
+    def of(block: SymmetricBlock, weights: Array) -> _Root:
+        values, vectors = np.linalg.eigh(block.root.T @ (weights[:, None] * block.root))
+        least = len(values) * _EPS * values[-1]
+        return _Root(np.maximum(values, least), block.root @ vectors)
+
+    @property
+    def trace(self) -> float:
+        """tr A^½."""
+        return float(np.sqrt(self.values).sum())
+
+    @property
+    def trace_below(self) -> float:
+        """The same from below: what rounding may have added is taken off first."""
+        rounding = len(self.values) * _EPS * self.values[-1]
+        return float(np.sqrt(np.clip(self.values - 2 * rounding, 0, None)).sum())
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of X."""
+        return self.turned**2 @ self.values**-0.5
+
+    @property
+    def queries(self) -> Array:
+        """B with BᵀB = X."""
+        return self.values[:, None] ** -0.25 * self.turned.T
+
+
+@final
+class SymmetricSearch:
+    """The weights of the orbits, the best strategy so far and the best bound."""
+
+    def __init__(self, symmetry: Symmetry) -> None:
+        self._symmetry = symmetry
+        self._cells = symmetry.cells
+        self._weights = np.ones(symmetry.shape)
+        self.bound = 0.0
+        """No strategy has a smaller total squared error at unit noise."""
+        self.least = np.inf
+        """That of the best strategy so far."""
+        self._best: tuple[list[_Root], float] | None = None
+
+    @property
+    def gap(self) -> float:
+        """By how much the best strategy may exceed the least error at most, relatively."""
+        return self.least / self.bound - 1
+
+    def run(self, effort: Effort, tolerance: float = _TOLERANCE) -> None:
+        """Improve the weights until the gap is small enough, or the time is up."""
+        relaxation = Relaxation(self._cells.reshape(-1))
+        known, idle = np.inf, 0
+        for _ in range(_MAX_ITERATIONS):
+            diagonal = self._step()
+            idle = 0 if self.gap < 0.99 * known else idle + 1
+            known = min(known, self.gap)
+            if self.gap <= tolerance or idle == _PATIENCE or effort.over:
+                return
+            moved = relaxation.move(self._weights.reshape(-1), diagonal.reshape(-1))
+            self._weights = moved.reshape(self._weights.shape)
+
+    def _step(self) -> Array:
+        """The diagonal of X at these weights; what is better than before is kept."""
+        blocks = self._symmetry.blocks
+        roots = [_Root.of(block, self._seen(block)) for block in blocks]
+        diagonal = np.zeros(self._weights.shape)
+        for block, root in zip(blocks, roots, strict=True):
+            place = tuple(slice(None) if kind is None else kind for kind in block.within)
+            shape = [
+                len(kinds) if axis in block.summed else 1
+                for axis, (kinds, kind) in enumerate(zip(self._symmetry.kinds, block.within, strict=True))
+                if kind is None
+            ]
+            diagonal[place] += block.share * root.diagonal.reshape(shape)
+        traces = [(block.multiplicity, root) for block, root in zip(blocks, roots, strict=True)]
+        total = float((self._cells * self._weights).sum())
+        self.bound = max(self.bound, sum(times * root.trace_below for times, root in traces) ** 2 / total)
+        largest = float(diagonal.max())
+        error = sum(times * root.trace for times, root in traces) * largest
+        if error < self.least:
+            self.least, self._best = error, (roots, largest)
+        return diagonal
+
+    def _seen(self, block: SymmetricBlock) -> Array:
+        """The weights as a block sees them: times the cells on attributes with sums, added up over those unseen."""
+        place = tuple(slice(None) if kind is None else kind for kind in block.within)
+        weights = self._weights[place]
+        open_axes = [axis for axis, kind in enumerate(block.within) if kind is None]
+        for position, axis in enumerate(open_axes):
+            shape = [-1 if other == position else 1 for other in range(len(open_axes))]
+            weights = weights * self._symmetry.kinds[axis].sizes.reshape(shape)
+        unseen = tuple(position for position, axis in enumerate(open_axes) if axis not in block.summed)
+        return weights.sum(axis=unseen).reshape(-1)
+
+    def strategy(self, sizes: Sequence[int]) -> Strategy:
+        """The best strategy found, for attributes of these sizes."""
+        assert self._best is not None
+        roots, largest = self._best
+        blocks = [
+            self._block(block, root.queries / np.sqrt(largest))
+            for block, root in zip(self._symmetry.blocks, roots, strict=True)
+        ]
+        return Strategy(tuple(sizes), tuple(blocks), "symmetric")
+
+    def _block(self, block: SymmetricBlock, queries: Array) -> Block:
+        """What is measured of a block; queries of unit length are multiplied by its weight."""
+        length = float(np.sqrt((queries**2).sum(axis=0).max()))
+        places = [place for place, kind in enumerate(block.within) if kind is not None or place in block.summed]
+        if not places:
+            return Block((), (), Fraction(length))
+        kinds = tuple(self._symmetry.kinds[place] for place in places)
+        parts = tuple(
+            None if kind is None else Within.of(own, kind)
+            for own, kind in zip(kinds, (block.within[place] for place in places), strict=True)
+        )
+        compared = prod(int(own.sizes[part.kind]) for own, part in zip(kinds, parts, strict=True) if part is not None)
+        factor = OrbitQueries(kinds, parts, Dense(queries / length), _basis(block.root))
+        axes = tuple(self._symmetry.axes[place] for place in places)
+        return Block(axes, (factor,), Fraction(length) / compared)
+
+
+def _basis(root: Array) -> Array | None:
+    """Integer rows that span the columns of a root, a multiple of the identity on some of their entries.
+
+    None for a root that spans everything.
+    """
+    from scipy.linalg import qr
+
+    columns, rank = root.shape
+    if rank == columns:
+        return None
+    directions = np.linalg.qr(root)[0]
+    pivots = np.sort(qr(directions.T, mode="r", pivoting=True)[1][:rank])
+    basis = np.linalg.solve(directions[pivots].T, directions.T)
+    for denominator in range(1, _MAX_DENOMINATOR + 1):
+        whole = np.rint(denominator * basis)
+        if abs(denominator * basis - whole).max() <= _WHOLE:
+            return whole.astype(np.int64)
+    return None
