@@ -17,7 +17,7 @@ W = (
 SIMPLE = [baselines.Identity(), baselines.Plain(), baselines.Marginals()]
 OPERATORS = [operators.Kron(), operators.Explicit(), operators.Marginal(), operators.MarginalPlus(), operators.Union()]
 CASES = [("laplace", one) for one in (*OPERATORS, *SIMPLE)]
-CASES += [("gaussian", one) for one in (*OPERATORS, operators.Residual(), *SIMPLE)]
+CASES += [("gaussian", one) for one in (*OPERATORS, operators.Residual(), operators.Symmetric(), *SIMPLE)]
 BUDGETS = {
     "laplace": [hdmm.Budget(amount) for amount in (10, 60, 200, 500)],
     "gaussian": [hdmm.Budget(rho=amount) for amount in (5, 30, 1000, 3000, 100_000)],

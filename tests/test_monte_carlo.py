@@ -23,6 +23,7 @@ MIXED = (
 )
 CASES = [
     (operators.Residual(), 2),
+    (operators.Symmetric(), 2),
     (operators.MarginalPlus(), 1),
     (operators.MarginalPlus(), 2),
     (operators.Union(), 1),

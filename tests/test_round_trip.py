@@ -50,6 +50,7 @@ OPERATORS = {
     "Marginal": [operators.Marginal()],
     "MarginalPlus": [operators.MarginalPlus()],
     "Residual": [operators.Residual()],
+    "Symmetric": [operators.Symmetric()],
     "Union": [operators.Union()],
     "Identity": [baselines.Identity()],
     "Plain": [baselines.Plain()],

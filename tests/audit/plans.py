@@ -29,7 +29,7 @@ _SHARED: tuple[Operator, ...] = (
 )
 OPERATORS: Mapping[NoiseKind, tuple[Operator, ...]] = {
     "laplace": _SHARED,
-    "gaussian": (*_SHARED, operators.Residual()),
+    "gaussian": (*_SHARED, operators.Residual(), operators.Symmetric()),
 }
 CASES = [(operator, noise) for noise, found in OPERATORS.items() for operator in found]
 

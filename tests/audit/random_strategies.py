@@ -10,6 +10,7 @@ import numpy as np
 
 import hdmm
 from hdmm.matrix import AllRange, Complement, Dense, Identity, Matrix, Prefix, Spiked, Stack, Total, Width
+from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
 from hdmm.operators.base import Operator
 from hdmm.plans import Goal, Mechanism, Plan
 from hdmm.privacy.calibrate import NoiseKind
@@ -147,6 +148,25 @@ def _explicit(random: Random, sizes: tuple[int, ...]) -> Strategy:
     return Strategy(sizes, (Block(tuple(range(len(sizes))), (queries,), _weight(random)),), "explicit")
 
 
+def _symmetric(random: Random, sizes: tuple[int, ...]) -> Strategy:
+    """Random kinds of cells, and blocks that see different differences within them."""
+    kinds = [Kinds(np.unique(random.integers(0, 3, size), return_inverse=True)[1]) for size in sizes]
+    blocks = {}
+    for _ in range(random.integers(1, 6)):
+        axes, parts = _axes(random, len(sizes)), []
+        for axis in axes:
+            several = np.flatnonzero(kinds[axis].sizes > 1)
+            compared = len(several) and random.random() < 0.5
+            parts.append(Within.of(kinds[axis], int(random.choice(several))) if compared else None)
+        columns = prod(len(kinds[axis]) for axis, part in zip(axes, parts, strict=True) if part is None)
+        largest = 2 ** int(random.choice([1, 3, 12]))
+        queries = Dense(random.integers(-largest, largest + 1, (random.integers(1, 5), columns)))
+        factor = OrbitQueries(tuple(kinds[axis] for axis in axes), tuple(parts), queries)
+        choice = tuple((axis, part.kind) for axis, part in zip(axes, parts, strict=True) if part is not None)
+        blocks[choice] = Block(axes, (factor,) if axes else (), _weight(random))
+    return Strategy(sizes, tuple(blocks.values()), "symmetric")
+
+
 def _over(family: FamilyName, factor: Callable[[Random, int], Matrix]) -> Draw:
     """Blocks on different sets of attributes that share one factor for each attribute."""
 
@@ -175,5 +195,6 @@ FAMILIES = {
     ),
     "marginal over bases": Family(_over("marginal", _base), _both(hdmm.operators.MarginalPlus())),
     "residual": Family(_over("residual", _residual), {"gaussian": [hdmm.operators.Residual()]}),
+    "symmetric": Family(_symmetric, {"gaussian": [hdmm.operators.Symmetric()]}),
     "direct": Family(None, _both(hdmm.baselines.Plain())),
 }

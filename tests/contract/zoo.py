@@ -4,6 +4,7 @@ tests/contract/test_complete.py checks that none is missing.
 """
 
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ from hdmm.matrix.axis_gram import (
 )
 from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.fourier import Waves, WavesGram
+from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
 from hdmm.matrix.pidentity import PIdentityGram, _ProductGram
 from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
@@ -71,6 +73,10 @@ _PIDENTITY = PIdentity(np.array([[1, 0, 0.5, 2, 0], [0, 3, 0, 1, 1]]))
 _OR = Condition.of(signed_boxes(np.array([[0, 1], [1, 1]], bool)), {0: np.array([0, 1, 1]), 1: np.array([1, 0])})
 _XOR = Condition.of(signed_boxes(np.array([[0, 1], [1, 0]], bool)), {0: np.array([0, 1, 1]), 1: np.array([1, 0, 1, 0])})
 
+_KINDS = Kinds(np.array([0, 1, 1, 0, 2])), Kinds(np.array([1, 0, 0])), Kinds(np.array([0, 0]))
+_ORBITS = OrbitQueries(
+    _KINDS, (None, Within.of(_KINDS[1], 0), None), Dense(np.array([[2, -1, 3], [0, 1, 4], [5, 5, 5], [1, -2, 0]]))
+)
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),
     "dense reals": Dense(_REALS),
@@ -108,6 +114,9 @@ MATRICES: dict[str, Matrix] = {
     "restricted ranges": Restricted(AllRange(4), np.array([True, False, True, True])),
     "repeated prefixes": Repeated(Prefix(3), np.array([1, -2]), np.array([1, 0, 3])),
     "repeated reals": Repeated(Dense(_REALS), np.array([0.5]), np.array([1, 1])),
+    "queries over kinds": _ORBITS,
+    "squares of queries over kinds": _ORBITS.power(2),
+    "reals over kinds": OrbitQueries((_KINDS[1], _KINDS[0]), (None, Within.of(_KINDS[0], 1)), Dense(_REALS[:, :2])),
     "disjunction": Filtered(Kron([Prefix(3), Total(2)]), _OR),
     "disjoint boxes": Filtered(Kron([Total(3), Dense(_REALS), Identity(2)]), _XOR),
     "union with a disjunction": Stack([Kron([Prefix(3), Total(2)]), Filtered(Kron([Identity(3), Total(2)]), _OR)]),
@@ -186,6 +195,20 @@ def _residuals(*factors: Matrix) -> Strategy:
     return Strategy(SCHEMA.sizes, tuple(blocks), "residual")
 
 
+_CELL_KINDS = Kinds(np.array([0, 0])), Kinds(np.array([0, 1, 1])), Kinds(np.array([0, 0, 1, 2]))
+_COMPARED = 0, 1, 0
+"""The kinds whose cells are compared."""
+
+
+def _over_kinds(compared: tuple[int, ...]) -> Block:
+    """Differences on some attributes, and queries over the sums of kinds on the others."""
+    parts = [Within.of(_CELL_KINDS[axis], _COMPARED[axis]) if axis in compared else None for axis in range(3)]
+    sums = prod(len(_CELL_KINDS[axis]) for axis in range(3) if axis not in compared)
+    queries = np.tri(sums, dtype=np.int64) + _RNG.integers(0, 2, (sums, sums)) @ np.eye(sums, dtype=np.int64, k=1)
+    factor = OrbitQueries(_CELL_KINDS, tuple(parts), Dense(np.vstack([queries, np.eye(sums, dtype=np.int64)])))
+    return Block((0, 1, 2), (factor,), Fraction(3, 2 + len(compared)))
+
+
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
 _QUERIES = np.concatenate([np.eye(24, dtype=np.int64), _RNG.integers(-2, 3, (5, 24))])
 _BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
@@ -249,6 +272,15 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
     "explicit": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Dense(_QUERIES),)),), "explicit"), WORKLOAD),
     "optimised explicit": (proposed(operators.Explicit(), WORKLOAD.encoded, 1).strategy, WORKLOAD),
     "optimised explicit, Gaussian": (proposed(operators.Explicit(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
+    "symmetric": (
+        Strategy(
+            SCHEMA.sizes,
+            tuple(_over_kinds(axes) for axes in ((), (0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2))),
+            "symmetric",
+        ),
+        WORKLOAD,
+    ),
+    "optimised symmetric": (proposed(operators.Symmetric(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "direct": (
         Strategy(
             SCHEMA.sizes,
@@ -270,7 +302,7 @@ ESTIMATORS |= {
 
 
 BIASED: dict[str, tuple[BiasedEstimator[Any], Workload]] = {}
-for _name in ("kron", "marginals", "marginals over bases", "residuals", "union", "explicit", "direct"):
+for _name in ("kron", "marginals", "marginals over bases", "residuals", "symmetric", "union", "explicit", "direct"):
     _strategy, _workload = STRATEGIES[_name]
     _unbiased = least_squares(_strategy)
     BIASED[f"non-negative, {_name}"] = NonnegativeLeastSquares(_unbiased, _workload.encoded), _workload
@@ -282,8 +314,10 @@ def dense_blocks(strategy: Strategy, encoded: Encoded) -> list[np.ndarray]:
     full = []
     for block in strategy.blocks:
         if block.joint:
-            assert block.axes == tuple(range(len(encoded.sizes)))
-            full.append(block.factors[0].dense())
+            entries = block.factors[0].dense()
+            table = [size if axis in block.axes else 1 for axis, size in enumerate(encoded.sizes)]
+            spread = np.broadcast_to(entries.reshape(len(entries), *table), (len(entries), *encoded.sizes))
+            full.append(spread.reshape(len(entries), -1))
             continue
         factors = dict(zip(block.axes, block.factors, strict=True))
         rows = Kron(factors.get(axis) or Total(size) for axis, size in enumerate(encoded.sizes)).dense()

@@ -24,6 +24,7 @@ OPERATORS = {
     "Marginal": "[hdmm.operators.Marginal()]",
     "MarginalPlus": "[hdmm.operators.MarginalPlus()]",
     "Residual": "[hdmm.operators.Residual()]",
+    "Symmetric": "[hdmm.operators.Symmetric()]",
     "Union": "[hdmm.operators.Union()]",
     "Identity": "[hdmm.baselines.Identity()]",
     "Plain": "[hdmm.baselines.Plain()]",

@@ -32,6 +32,7 @@ FAMILIES = {
     "marginal": (operators.Marginal(), W),
     "marginal over bases": (operators.MarginalPlus(), W),
     "residual": (operators.Residual(), MARGINALS),
+    "symmetric": (operators.Symmetric(), W),
     "explicit": (operators.Explicit(), W),
     "identity": (baselines.Identity(), W),
     "plain": (baselines.Plain(), W),
@@ -42,7 +43,7 @@ CELLS = [(a, b, c) for a in "xy" for b in range(3) for c in range(2)]
 
 def plan_of(family: str, noise, **unit) -> hdmm.Plan:
     operator, workload = FAMILIES[family]
-    if family == "residual" and noise == "laplace":
+    if family in ("residual", "symmetric") and noise == "laplace":
         pytest.skip("residuals are for Gaussian noise")
     return hdmm.select(workload, noise, unit=hdmm.Unit(**unit), operators=[operator], restarts=1)
 

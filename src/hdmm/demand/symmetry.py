@@ -80,9 +80,7 @@ def symmetry_of(gram: Gram) -> Symmetry:
         kinds.append(kinds_of(problem, place))
         orbits = prod(len(kind) for kind in kinds)
         if orbits > MAX_ORBITS:
-            raise TooLargeError(
-                f"the workload treats too few cells alike: more than {MAX_ORBITS:,} combinations differ"
-            )
+            raise TooLargeError(f"too few cells are alike: more than {MAX_ORBITS:,} combinations of them differ")
     reduced = [[_reduced(kind, factor) for factor in problem.factors[place]] for place, kind in enumerate(kinds)]
     blocks = (_block(problem, kinds, reduced, within, terms) for within, terms in _choices(problem, reduced).items())
     return Symmetry(axes, tuple(kinds), tuple(block for block in blocks if block is not None))

@@ -74,40 +74,51 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
     def supports(self, product: EncodedProduct) -> bool:
         if product.empty:
             return True
-        total, outside = 0.0, 0.0
-        for coefficient, reduced in self._terms(product):
-            total += abs(coefficient) * prod(gram.trace for gram in reduced.values())
-        for choice, asked in self._asked(product).items():
-            outside += asked if choice not in self._choices else asked - self._seen(product, choice)
-        return outside <= _OUTSIDE * total
+        total = sum(
+            abs(coefficient) * prod(gram.trace for gram in reduced.values())
+            for coefficient, reduced in self._terms(product)
+        )
+        unseen = (self._unseen(product, choice, asked) for choice, asked in self._asked(product).items())
+        return sum(unseen) <= _OUTSIDE * total
 
     def _asked(self, product: EncodedProduct) -> dict[Choice, float]:
         """How much the product asks of each choice of differences: the squares of its rows there."""
         asked: dict[Choice, float] = {}
         for coefficient, reduced in self._terms(product):
-            options = [[None, *np.flatnonzero(gram.rest)] for gram in reduced.values()]
+            options = [[None, *np.flatnonzero(gram.rest).tolist()] for gram in reduced.values()]
             for kinds in combinations(*options):
-                choice = tuple((axis, int(kind)) for axis, kind in zip(reduced, kinds, strict=True) if kind is not None)
-                value = coefficient
-                for gram, kind, (axis, _) in zip(reduced.values(), kinds, reduced.items(), strict=True):
-                    value *= gram.mean_trace if kind is None else gram.rest[kind] * (self._kinds[axis].sizes[kind] - 1)
-                asked[choice] = asked.get(choice, 0.0) + value
+                choice = tuple((axis, kind) for axis, kind in zip(reduced, kinds, strict=True) if kind is not None)
+                value = coefficient * self._differences(choice, reduced)
+                summed = (gram for gram, kind in zip(reduced.values(), kinds, strict=True) if kind is None)
+                asked[choice] = asked.get(choice, 0.0) + value * prod(gram.mean_trace for gram in summed)
         return asked
 
-    def _seen(self, product: EncodedProduct, choice: Choice) -> float:
-        """How much of that is within the span of the block's queries."""
+    def _differences(self, choice: Choice, reduced: Mapping[int, _ReducedGram]) -> float:
+        """How much is asked of the differences alone."""
+        return prod(
+            [reduced[axis].rest[kind] * (int(self._kinds[axis].sizes[kind]) - 1) for axis, kind in choice]
+            if all(axis in reduced for axis, _ in choice)
+            else [0.0]
+        )
+
+    def _unseen(self, product: EncodedProduct, choice: Choice, asked: float) -> float:
+        """How much of what is asked is outside the span of what was measured."""
+        if choice not in self._choices:
+            return asked
         part = self._parts[self._choices[choice]]
-        compared = dict(choice)
-        total = 0.0
+        within = 0.0  # in the span of all sums that the block sees, of which it measures some combinations
+        outside = 0.0
         for coefficient, reduced in self._terms(product):
-            value = coefficient * part.contract(part.projection, reduced)
-            for axis, gram in reduced.items():
-                if axis in compared:
-                    value *= gram.rest[compared[axis]] * (self._kinds[axis].sizes[compared[axis]] - 1)
-                elif axis not in part.summed:
-                    value *= gram.means.sum() / len(gram.means)
-            total += value
-        return total
+            value = coefficient * self._differences(choice, reduced)
+            constant = [
+                gram.means.sum() / len(gram.means)
+                for axis, gram in reduced.items()
+                if axis not in part.compared and axis not in part.summed
+            ]
+            within += value * prod(constant) * part.contract(None, reduced)
+            outside += value * prod(constant) * part.contract(part.outside, reduced)
+        untouched = prod(len(self._kinds[axis]) for axis in part.summed if axis not in product.axes)
+        return asked - (within - outside) / untouched
 
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
         return np.array([self._squared_error(product, noise) for product in products])
@@ -246,12 +257,21 @@ class _Part:
         return self.inverse @ self.inverse.T
 
     @cached_property
-    def projection(self) -> Array:
-        """On the span of the queries."""
-        return self.inverse @ self.queries
+    def outside(self) -> Array:
+        """The projection on what the queries do not see; squared, so that rounding is small where it is nothing."""
+        left = np.eye(self.queries.shape[1]) - self.inverse @ self.queries
+        return left @ left.T
 
-    def contract(self, matrix: Array, reduced: Mapping[int, _ReducedGram]) -> float:
-        """The trace of a matrix over the sums with what a product asks of them: all ones where it asks a total."""
+    def contract(self, matrix: Array | None, reduced: Mapping[int, _ReducedGram]) -> float:
+        """The trace of a matrix over the sums with what a product asks of them: all ones where it asks a total.
+
+        None is the identity.
+        """
+        if matrix is None:
+            return prod(
+                float(np.trace(reduced[axis].means)) if axis in reduced else float(len(self.kinds[axis]))
+                for axis in self.summed
+            )
         left = matrix
         for axis in self.summed:
             size = len(self.kinds[axis])
@@ -264,7 +284,7 @@ class _Part:
     def estimate(self, answers: Array) -> Array:
         """The sums over kinds for each of the differences."""
         sums = self.inverse @ answers.reshape(self.inverse.shape[1], -1).astype(float)
-        return sums.reshape(*self.table, *self.compared_sizes)
+        return sums.reshape([*self.table, *self.compared_sizes])
 
     def spread(self, sums: Array, sizes: Mapping[int, int]) -> Array:
         """The part as a table over some attributes, all with differences among them; it is added up over the others."""

@@ -34,7 +34,10 @@ _MAX_BOUND_WORK = 1 << 31
 _MAX_ITERATIONS = 200
 _PATIENCE = 25
 """The most iterations in a row that do not bring the gap down by a hundredth."""
+_FILLING = 1e-8
+"""What is added to the mean eigenvalue of a Gram so that its strategy spans everything."""
 _MAX_DENOMINATOR = 12
+"""The largest denominator of a basis of small numbers."""
 _WHOLE = 1e-7
 """How far from an integer an entry of the basis may be."""
 
@@ -48,6 +51,8 @@ def dual_bound(gram: Gram) -> float | None:
         symmetry = symmetry_of(gram)
     except TooLargeError:
         return None
+    if not symmetry.blocks:  # nobody is counted
+        return 0.0
     if sum(block.root.shape[0] * block.root.shape[1] ** 2 for block in symmetry.blocks) > _MAX_BOUND_WORK:
         return None
     search = SymmetricSearch(symmetry)
@@ -65,10 +70,10 @@ class _Root:
     turned: Array
 
     @staticmethod
-    def of(block: SymmetricBlock, weights: Array) -> _Root:
-        values, vectors = np.linalg.eigh(block.root.T @ (weights[:, None] * block.root))
+    def of(root: Array, weights: Array) -> _Root:
+        values, vectors = np.linalg.eigh(root.T @ (weights[:, None] * root))
         least = len(values) * _EPS * values[-1]
-        return _Root(np.maximum(values, least), block.root @ vectors)
+        return _Root(np.maximum(values, least), root @ vectors)
 
     @property
     def trace(self) -> float:
@@ -99,6 +104,12 @@ class SymmetricSearch:
     def __init__(self, symmetry: Symmetry) -> None:
         self._symmetry = symmetry
         self._cells = symmetry.cells
+        self._bases = [_basis(block.root) for block in symmetry.blocks]
+        self._roots = [
+            block.root if basis is not None else _filled(block.root)
+            for block, basis in zip(symmetry.blocks, self._bases, strict=True)
+        ]
+        """What the strategy is made of: where queries could not be rounded within their span, it spans everything."""
         self._weights = np.ones(symmetry.shape)
         self.bound = 0.0
         """No strategy has a smaller total squared error at unit noise."""
@@ -109,7 +120,7 @@ class SymmetricSearch:
     @property
     def gap(self) -> float:
         """By how much the best strategy may exceed the least error at most, relatively."""
-        return self.least / self.bound - 1
+        return self.least / self.bound - 1 if self.bound else np.inf
 
     def run(self, effort: Effort, tolerance: float = _TOLERANCE) -> None:
         """Improve the weights until the gap is small enough, or the time is up."""
@@ -127,7 +138,12 @@ class SymmetricSearch:
     def _step(self) -> Array:
         """The diagonal of X at these weights; what is better than before is kept."""
         blocks = self._symmetry.blocks
-        roots = [_Root.of(block, self._seen(block)) for block in blocks]
+        weights = [self._seen(block) for block in blocks]
+        roots = [_Root.of(root, seen) for root, seen in zip(self._roots, weights, strict=True)]
+        bounding = [
+            root if own is block.root else _Root.of(block.root, seen)
+            for block, own, root, seen in zip(blocks, self._roots, roots, weights, strict=True)
+        ]
         diagonal = np.zeros(self._weights.shape)
         for block, root in zip(blocks, roots, strict=True):
             place = tuple(slice(None) if kind is None else kind for kind in block.within)
@@ -137,11 +153,12 @@ class SymmetricSearch:
                 if kind is None
             ]
             diagonal[place] += block.share * root.diagonal.reshape(shape)
-        traces = [(block.multiplicity, root) for block, root in zip(blocks, roots, strict=True)]
+        times = [block.multiplicity for block in blocks]
         total = float((self._cells * self._weights).sum())
-        self.bound = max(self.bound, sum(times * root.trace_below for times, root in traces) ** 2 / total)
+        below = sum(count * root.trace_below for count, root in zip(times, bounding, strict=True))
+        self.bound = max(self.bound, below**2 / total)
         largest = float(diagonal.max())
-        error = sum(times * root.trace for times, root in traces) * largest
+        error = sum(count * root.trace for count, root in zip(times, roots, strict=True)) * largest
         if error < self.least:
             self.least, self._best = error, (roots, largest)
         return diagonal
@@ -162,12 +179,12 @@ class SymmetricSearch:
         assert self._best is not None
         roots, largest = self._best
         blocks = [
-            self._block(block, root.queries / np.sqrt(largest))
-            for block, root in zip(self._symmetry.blocks, roots, strict=True)
+            self._block(block, root.queries / np.sqrt(largest), basis)
+            for block, root, basis in zip(self._symmetry.blocks, roots, self._bases, strict=True)
         ]
         return Strategy(tuple(sizes), tuple(blocks), "symmetric")
 
-    def _block(self, block: SymmetricBlock, queries: Array) -> Block:
+    def _block(self, block: SymmetricBlock, queries: Array, basis: Array | None) -> Block:
         """What is measured of a block; queries of unit length are multiplied by its weight."""
         length = float(np.sqrt((queries**2).sum(axis=0).max()))
         places = [place for place, kind in enumerate(block.within) if kind is not None or place in block.summed]
@@ -179,7 +196,7 @@ class SymmetricSearch:
             for own, kind in zip(kinds, (block.within[place] for place in places), strict=True)
         )
         compared = prod(int(own.sizes[part.kind]) for own, part in zip(kinds, parts, strict=True) if part is not None)
-        factor = OrbitQueries(kinds, parts, Dense(queries / length), _basis(block.root))
+        factor = OrbitQueries(kinds, parts, Dense(queries / length), basis)
         axes = tuple(self._symmetry.axes[place] for place in places)
         return Block(axes, (factor,), Fraction(length) / compared)
 
@@ -187,13 +204,13 @@ class SymmetricSearch:
 def _basis(root: Array) -> Array | None:
     """Integer rows that span the columns of a root, a multiple of the identity on some of their entries.
 
-    None for a root that spans everything.
+    None for one that has none of small numbers.
     """
     from scipy.linalg import qr
 
     columns, rank = root.shape
     if rank == columns:
-        return None
+        return np.eye(columns, dtype=np.int64)
     directions = np.linalg.qr(root)[0]
     pivots = np.sort(qr(directions.T, mode="r", pivoting=True)[1][:rank])
     basis = np.linalg.solve(directions[pivots].T, directions.T)
@@ -202,3 +219,9 @@ def _basis(root: Array) -> Array | None:
         if abs(denominator * basis - whole).max() <= _WHOLE:
             return whole.astype(np.int64)
     return None
+
+
+def _filled(root: Array) -> Array:
+    """A root of the same Gram with a little more on the diagonal, which spans everything."""
+    values, vectors = np.linalg.eigh(root @ root.T)
+    return vectors * np.sqrt(np.maximum(values, 0) + _FILLING * values.sum() / len(values))

@@ -26,7 +26,7 @@ def round_factor(factor: Matrix, k: int, norm: Norm) -> Matrix:
     if not isinstance(factor, OrbitQueries):
         return Dense(rounded(factor.dense(), k))
     queries, basis = factor.queries.array, factor.basis
-    if basis is None:
+    if basis is None or len(basis) == basis.shape[1]:
         return factor.with_queries(Dense(rounded(queries, k)))
     single = np.flatnonzero((basis != 0).sum(axis=0) == 1)
     pivots = single[(basis[:, single] != 0).argmax(axis=1)]

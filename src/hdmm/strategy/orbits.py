@@ -151,7 +151,7 @@ class _Overlap(NamedTuple):
         (factor,) = block.factors
         assert isinstance(factor, OrbitQueries)
         sums = [len(factor.kinds[place]) for place in factor.summed]
-        gram = integer_product(factor.queries.array.T, factor.queries.array).reshape(*sums, *sums)
+        gram = integer_product(factor.queries.array.T, factor.queries.array).reshape([*sums, *sums])
         parts = {
             axis: (part, int(own.sizes[part.kind]))
             for axis, own, part in zip(block.axes, factor.kinds, factor.parts, strict=True)

@@ -38,8 +38,9 @@ def least_worst(
     More ``rounds`` improve what the operator finds for answers of equal weight.
     """
     workload, limits = _counting(workload, limits)
-    if all(limit is None for limit in limits):
-        return operator.propose(workload, norm, effort)
+    if all(limit is None for limit in limits):  # nothing has a limit, and there is no bound on what counts
+        proposal = operator.propose(workload, norm, effort)
+        return proposal if isinstance(proposal, Aside) else Proposal(proposal.strategy)
     if isinstance(operator, WorstCase):
         exact = operator.propose_worst(workload, limits, norm, effort)
         if exact is not None:

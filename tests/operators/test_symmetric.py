@@ -1,0 +1,190 @@
+"""OPT_S against the same problem without symmetry, written out."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hdmm
+from hdmm import operators
+from hdmm.demand.symmetry import symmetry_of
+from hdmm.estimators.least_squares import strategy_loss
+from hdmm.matrix.axis_gram import DenseGram
+from hdmm.operators.base import Aside
+from hdmm.operators.opt0.gaussian import opt0_gaussian
+from hdmm.operators.symmetric_search import dual_bound
+from hdmm.privacy.calibrate import NoiseKind
+from hdmm.strategy import sensitivity
+from hdmm.workload import Encoded
+from tests.contract.zoo import dense_blocks
+from tests.operators.proposals import proposed
+
+BUDGET = hdmm.Budget(epsilon="1", delta="1e-6")
+PREDICATES = [
+    hdmm.Identity(),
+    hdmm.Total(),
+    hdmm.Prefix(),
+    hdmm.AllRange(),
+    hdmm.Identity() | hdmm.Total(),
+    hdmm.Values([0, 1]),
+    ~hdmm.Values([0]),
+    hdmm.Custom([[1, 1, -1, 0, 0][:3], [2, 0, 0, 0, 0][:3]]),
+]
+
+
+@st.composite
+def workloads(draw) -> hdmm.Workload:
+    """A few products over three attributes of three values each, some under a condition."""
+    names = ["a", "b", "c"]
+    workload = hdmm.Workload(hdmm.Schema({name: range(3) for name in names}))
+    for number in range(draw(st.integers(1, 4))):
+        chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=3))
+        sets = {name: draw(st.sampled_from(PREDICATES)) for name in chosen}
+        where = draw(st.sampled_from([None, None, "a = 1 OR b >= 1", "NOT (a = 2 AND c = 0)"]))
+        weight = draw(st.sampled_from([1, 1, 3, "1/7"]))
+        workload = workload.add(f"p{number}", sets, weight=weight, where=where)
+    return workload
+
+
+def dense_gram(encoded: Encoded) -> np.ndarray:
+    return encoded.gram().dense()
+
+
+def dense_loss(encoded: Encoded, strategy) -> float:
+    """‖A‖²·tr(X⁺V), everything written out."""
+    blocks = [
+        float(block.weight) * rows for block, rows in zip(strategy.blocks, dense_blocks(strategy, encoded), strict=True)
+    ]
+    X = np.concatenate(blocks).T @ np.concatenate(blocks)
+    return float(np.diagonal(X).max() * np.trace(np.linalg.pinv(X, rcond=1e-9, hermitian=True) @ dense_gram(encoded)))
+
+
+@settings(max_examples=40)
+@given(workloads())
+def test_the_reduced_optimum_is_that_of_the_whole_problem(workload):
+    encoded = workload.encoded.sought
+    if not encoded.axes:
+        return
+    proposal = operators.Symmetric().propose(encoded, 2)
+    assert not isinstance(proposal, Aside)
+    assert proposal.bound is not None
+    whole = opt0_gaussian(DenseGram(dense_gram(encoded)), tolerance=1e-6)
+    loss = dense_loss(encoded, proposal.strategy)
+    assert loss == pytest.approx(strategy_loss(proposal.strategy, encoded, 2), rel=1e-6)
+    assert proposal.bound <= whole.error * (1 + 1e-9)
+    assert whole.bound is not None
+    assert loss <= whole.bound * (1 + 5e-4) + 1e-9
+    assert loss >= whole.bound * (1 - 1e-9)
+
+
+@settings(max_examples=20)
+@given(workloads())
+def test_plans_hold_integers_with_the_exact_sensitivity(workload):
+    if not workload.encoded.sought.axes:
+        return
+    plan = hdmm.select(workload, "gaussian", operators=[operators.Symmetric()])
+    strategy = plan.mechanism.strategy
+    weighted = [
+        float(block.weight) * rows
+        for block, rows in zip(strategy.blocks, dense_blocks(strategy, workload.encoded), strict=True)
+    ]
+    X = np.concatenate(weighted).T @ np.concatenate(weighted)
+    assert float(sensitivity(strategy.blocks, 2)) == pytest.approx(np.diagonal(X).max(), rel=1e-9)
+    pairs = np.diagonal(X)[:, None] + np.diagonal(X) - 2 * X
+    change = hdmm.Unit(neighbours="replace-one").change(strategy.blocks, 2)
+    assert float(change.power) == pytest.approx(max(pairs.max(), np.diagonal(X).max()), rel=1e-9)
+    assert change.exact
+    assert plan.certificate is not None
+    assert -1e-9 < plan.certificate < 1e-3
+
+
+def test_cells_that_can_be_exchanged_are_of_one_kind():
+    schema = hdmm.Schema(age=range(10), state=range(6))
+    workload = hdmm.Workload(schema).add("ages", age=hdmm.Ranges([(0, 2), (3, 6)]), state=hdmm.Identity())
+    symmetry = symmetry_of(workload.encoded.gram())
+    assert [kinds.labels.tolist() for kinds in symmetry.kinds] == [[0] * 3 + [1] * 4 + [2] * 3, [0] * 6]
+
+
+ORDERED = hdmm.Schema(a=range(4), b=range(3), c=range(5))
+WAYS = {
+    "products": hdmm.Workload(ORDERED)
+    .add("x", a=hdmm.Where("a >= 2"), b=hdmm.Identity())
+    .add("y", b=hdmm.Identity(), c=hdmm.Prefix()),
+    "another order, and one product in parts": hdmm.Workload(ORDERED)
+    .add("y", b=hdmm.Values([2, 0]), c=hdmm.Prefix())
+    .add("y too", b=hdmm.Where("b = 1"), c=hdmm.Prefix())
+    .add("x", a=hdmm.Custom([[0, 0, 1, 1]]), b=hdmm.Permuted(hdmm.Identity(), [2, 1, 0])),
+    "SQL": hdmm.Workload(ORDERED)
+    .add_sql("x", "SELECT b, COUNT(*) FROM t WHERE NOT a < 2 GROUP BY b")
+    .add("y", c=hdmm.Prefix(), b=hdmm.Identity()),
+    "a condition across attributes": hdmm.Workload(ORDERED)
+    .add("x", b=hdmm.Identity(), where="(a >= 2 AND c >= 0) OR (a >= 2 AND b >= 0)")
+    .add("y", b=hdmm.Identity(), c=hdmm.Prefix()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_kinds_do_not_depend_on_how_the_workload_is_written(way):
+    symmetry = symmetry_of(WAYS[way].encoded.compact.gram())
+    assert [kinds.labels.tolist() for kinds in symmetry.kinds] == [[0, 0, 1, 1], [0, 0, 0], [0, 1, 2, 3, 4]]
+    plans = [hdmm.select(WAYS[name], "gaussian").rmse(BUDGET) for name in (way, "products")]
+    assert plans[0] == pytest.approx(plans[1], rel=3e-4)
+
+
+def test_values_in_another_order_are_as_alike():
+    schema = hdmm.Schema(a=range(6), b=range(2))
+    order = [3, 0, 5, 1, 4, 2]
+    usual = hdmm.Workload(schema).add("x", a=hdmm.Ranges([(0, 1), (2, 5)]), b=hdmm.Identity())
+    permuted = hdmm.Workload(schema).add(
+        "x", a=hdmm.Permuted(hdmm.Ranges([(order[0], order[1]), (order[2], order[5])]), order), b=hdmm.Identity()
+    )
+    sizes = [sorted(symmetry_of(w.encoded.gram()).kinds[0].sizes.tolist()) for w in (usual, permuted)]
+    assert sizes == [[2, 4], [2, 4]]
+
+
+@given(workloads())
+@settings(max_examples=20)
+def test_the_dual_bound_holds_for_both_noises(workload):
+    encoded = workload.encoded.sought
+    if not encoded.axes:
+        return
+    bound = dual_bound(encoded.gram())
+    assert bound is not None
+    identity = proposed(hdmm.baselines.Identity(), encoded, 1).strategy
+    for norm in (1, 2):
+        assert bound <= strategy_loss(identity, encoded, norm) * (1 + 1e-9)
+    assert bound <= opt0_gaussian(DenseGram(dense_gram(encoded)), tolerance=1e-6).error * (1 + 1e-9)
+
+
+def test_every_plan_of_a_small_workload_has_a_bound_under_both_noises():
+    workload = WAYS["products"]
+    budgets: dict[NoiseKind, hdmm.Budget] = {"laplace": hdmm.Budget("1"), "gaussian": BUDGET}
+    for noise, budget in budgets.items():
+        plan = hdmm.select(workload, noise)
+        bound = plan.bound(budget)
+        assert bound is not None
+        assert 0 < bound <= plan.rmse(budget) * (1 + 1e-9)
+        assert plan.certificate is not None
+
+
+def test_a_workload_that_treats_too_few_cells_alike_is_left_to_others():
+    schema = hdmm.Schema(a=range(100), b=range(100))
+    workload = hdmm.Workload(schema).add("x", a=hdmm.Prefix(), b=hdmm.Prefix())
+    proposal = operators.Symmetric().propose(workload.encoded, 2)
+    assert isinstance(proposal, Aside)
+    assert "too few cells are alike" in proposal.reason
+
+
+def test_it_is_for_gaussian_noise():
+    assert operators.Symmetric().propose(WAYS["products"].encoded, 1) == Aside("it is for Gaussian noise")
+
+
+def test_on_marginals_it_meets_the_closed_form():
+    schema = hdmm.Schema(a=range(2), b=range(5), c=range(9))
+    workload = hdmm.marginals(schema, up_to=2)
+    residual, symmetric = (proposed(one, workload.encoded, 2) for one in (operators.Residual(), operators.Symmetric()))
+    losses = [strategy_loss(one.strategy, workload.encoded, 2) for one in (residual, symmetric)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert prod(len(kinds) for kinds in symmetry_of(workload.encoded.gram()).kinds) == 1
