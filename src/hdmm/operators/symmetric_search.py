@@ -1,8 +1,9 @@
 """The Gaussian optimum of a workload by its symmetry: the dual fixed point over orbits (docs/math.md, section 13).
 
-With weights v on the orbits, block β has A = Lᵀ·diag(a)·L: a is v times the sizes of the kinds that it adds up, summed over
-the attributes of which it sees totals only. Its part of the strategy is X = L·A^-½·Lᵀ over sums of kinds. For any v > 0, (Σ m·tr A^½)² over
-Σ cells·v bounds the error of every strategy from below; the best weights make the diagonal of X constant.
+With weights v on the orbits, block β has A = Lᵀ·diag(a)·L: a is v times the sizes of the kinds that it adds up, summed
+over the attributes of which it sees totals only. Its part of the strategy is X = L·A^-½·Lᵀ over sums of kinds. For any
+v > 0, (Σ m·tr A^½)² over Σ cells·v bounds the error of every strategy from below; the best weights make the diagonal of
+X constant.
 """
 
 from __future__ import annotations
