@@ -52,10 +52,23 @@ _SETTLED = 1 + 1e-4
 def default_stages(workload: Encoded, noise: NoiseKind) -> Stages:
     """The operators that are tried if none are given.
 
-    A stage knows the best candidate of the stages before, and is left out if that is proved to be as good as any. Under
-    Gaussian noise residuals are at least as good as marginals.
+    Those of a stage may run at the same time. They know what the stages before have found, and are left out if that is
+    proved to be the best there is. Under Gaussian noise residuals are at least as good as marginals, and the best for
+    workloads of marginals.
     """
-    return _ONE_ATTRIBUTE if len(workload.axes) == 1 else _SEVERAL_ATTRIBUTES[noise]
+    if len(workload.axes) == 1:
+        return _ONE_ATTRIBUTE
+    stages = _SEVERAL_ATTRIBUTES[noise]
+    if noise == "gaussian" and _of_marginals(workload):
+        return ((operators.Residual(),), *(stage for stage in stages if stage != (operators.Residual(),)))
+    return stages
+
+
+def _of_marginals(workload: Encoded) -> bool:
+    """Whether every product asks for cells and totals only."""
+    grams = {id(gram): gram for product in workload.products for gram in product.grams.values()}
+    even = all(gram.two_eigenvalues() is not None for gram in grams.values())
+    return even and all(product.condition is None for product in workload.products)
 
 
 def known_bound(workload: Encoded, norm: Norm, stages: Stages) -> float | None:
