@@ -37,7 +37,7 @@ def main() -> None:
 
     begun = perf_counter()
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,  # type: ignore[no-untyped-call]
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,  # type: ignore[no-untyped-call]
         Client(cluster),  # type: ignore[no-untyped-call]
         joblib.parallel_config(backend="dask"),
     ):

@@ -59,7 +59,7 @@ def test_two_processes_find_the_same_plan(alone):
 
 def test_a_dask_cluster_of_two_workers_finds_the_same_plan(alone):
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "processes": True}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "processes": True}
     cluster = distributed.LocalCluster(**options)
     with cluster, distributed.Client(cluster), joblib.parallel_config(backend="dask"):
         assert tasks.workers(None) == 2
