@@ -14,6 +14,7 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -85,7 +86,7 @@ def ledger_with(change: dict[str, Any]) -> Callable[[Path], object]:
             separators=(",", ":"),
         )
         digest = hashlib.sha256(text.encode()).hexdigest()
-        with sqlite3.connect(directory / "budget.db") as connection:
+        with closing(sqlite3.connect(directory / "budget.db")) as connection, connection:
             connection.execute("UPDATE ledger SET content = ?, hash = ?", (text, digest))
             connection.execute("UPDATE tip SET hash = ?", (digest,))
         return hdmm.Ledger.open(directory / "budget.db")
@@ -196,7 +197,7 @@ for place, (file, read) in PLACES.items():
 
 
 def view(directory: Path) -> object:
-    with sqlite3.connect(directory / "budget.db") as connection:
+    with closing(sqlite3.connect(directory / "budget.db")) as connection, connection:
         connection.execute("DROP TABLE ledger")
         numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
         connection.execute(f"CREATE VIEW ledger AS {numbers} SELECT i AS number, 'x' AS content, '' AS hash FROM n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ def _sqlite(table: pa.Table, folder: Path) -> DatabaseTable:
         [str(value) if isinstance(value, Decimal) else value for value in row.values()] for row in table.to_pylist()
     ]
     path = folder / f"{uuid4().hex}.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"CREATE TABLE people ({names})")
         connection.executemany(f"INSERT INTO people VALUES ({marks})", rows)
     connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -127,7 +128,7 @@ def in_duckdb(values: list[str], path: Path) -> Any:
 
 
 def in_sqlite(values: list[str], path: Path) -> Any:
-    with sqlite3.connect(path / "a.db") as connection:
+    with closing(sqlite3.connect(path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE people (sex TEXT)")
         connection.executemany("INSERT INTO people VALUES (?)", [(value,) for value in values])
     return DatabaseTable(path / "a.db", "people")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -263,7 +264,7 @@ def test_decimals_of_any_length_are_compared_exactly(postgres: str) -> None:
 
 
 def test_sqlite_reads_each_value_by_its_own_type(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "a.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
         connection.execute("CREATE TABLE people (sex, age, income)")
         rows = [("F", 1, 0.1), ("F", "1", "0.1"), ("F", 1.0, 0.1), (b"F", 1, 1), ("F", 1, float("inf")), ("F", 2, None)]
         connection.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
@@ -274,7 +275,7 @@ def test_sqlite_reads_each_value_by_its_own_type(tmp_path: Path) -> None:
 
 
 def test_sqlite_refuses_real_columns_where_they_are_no_bins(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "a.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
         connection.execute("CREATE TABLE people (sex TEXT, age DOUBLE PRECISION)")
     connection.close()
     with pytest.raises(DataError, match="column 'age' holds DOUBLE PRECISION, which can be read as bins only; cast it"):
@@ -284,7 +285,7 @@ def test_sqlite_refuses_real_columns_where_they_are_no_bins(tmp_path: Path) -> N
 def test_an_ibis_table_of_sqlite_is_refused_with_the_remedy(tmp_path: Path) -> None:
     import ibis
 
-    with sqlite3.connect(tmp_path / "a.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
         connection.execute("CREATE TABLE people (sex TEXT, age INTEGER)")
     connection.close()
     backend = ibis.sqlite.connect(tmp_path / "a.sqlite")
