@@ -149,7 +149,7 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
         return product.matrix(sizes).apply(table.reshape(-1))
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
-        return _row_types(product, axis, self._kinds[axis])
+        return kind_types(product, axis, self._kinds[axis])
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
         widths = {axis: row.width // len(self._kinds[axis]) for axis, row in zip(product.axes, types, strict=True)}
@@ -311,34 +311,48 @@ class _Part:
         self, number: int, product: EncodedProduct, types: Sequence[RowTypes], kinds: Mapping[int, Kinds]
     ) -> Written:
         """How the noise of the block enters answers of these types."""
-        compared = dict(self.choice)
-        ways = len(types)
-        places = {axis: ways + place for place, axis in enumerate([*compared, *self.summed])}
-        kept = ways + len(compared)
-        values, counts = np.ones([1] * (ways + len(places) + 1)), np.ones([1] * (kept + 1))
-        for way, (axis, row_types) in enumerate(zip(product.axes, types, strict=True)):
-            if axis in compared:
-                entries, often = _deviations(row_types, kinds[axis], compared[axis])
-                shape = [1] * (kept + 1)
-                shape[way], shape[places[axis]] = often.shape
-                counts = counts * often.reshape(shape)
-            else:
-                entries = _means(row_types, kinds[axis])
-            if axis not in self.axes:  # there the block's total is spread evenly
-                entries = (kinds[axis].sizes / kinds[axis].cells) @ entries
-                entries = entries[:, None]
-            shape = [1] * values.ndim
-            shape[way], shape[-1] = len(entries), entries.shape[2]
-            if axis in places:
-                shape[places[axis]] = entries.shape[1]
-            values = values * entries.reshape(shape)
-        mixed = values @ product.coefficients
-        full = [*mixed.shape[:kept], *self.table]
-        flat = np.broadcast_to(mixed, full).reshape(*full[:kept], -1)
-        return Written(number, flat @ self.inverse, counts, ways)
+        rows, counts = kind_rows(self.choice, self.summed, product, types, kinds)
+        return Written(number, rows @ self.inverse, counts, len(types))
 
 
-def _row_types(product: EncodedProduct, axis: int, kinds: Kinds) -> RowTypes:
+def kind_rows(
+    choice: Choice,
+    summed: Sequence[int],
+    product: EncodedProduct,
+    types: Sequence[RowTypes],
+    kinds: Mapping[int, Kinds],
+) -> tuple[Array, Array]:
+    """The queries of these types as a block sees them, and how often each occurs.
+
+    The axes are the types on each attribute of the product, the deviations on the attributes with differences, and the
+    combinations of kinds on the attributes with sums.
+    """
+    compared = dict(choice)
+    ways = len(types)
+    places = {axis: ways + place for place, axis in enumerate([*compared, *summed])}
+    kept = ways + len(compared)
+    values, counts = np.ones([1] * (ways + len(places) + 1)), np.ones([1] * (kept + 1))
+    for way, (axis, row_types) in enumerate(zip(product.axes, types, strict=True)):
+        if axis in compared:
+            entries, often = _deviations(row_types, kinds[axis], compared[axis])
+            shape = [1] * (kept + 1)
+            shape[way], shape[places[axis]] = often.shape
+            counts = counts * often.reshape(shape)
+        else:
+            entries = _means(row_types, kinds[axis])
+        if axis not in places:  # there the block's total is spread evenly
+            entries = ((kinds[axis].sizes / kinds[axis].cells) @ entries)[:, None]
+        shape = [1] * values.ndim
+        shape[way], shape[-1] = len(entries), entries.shape[2]
+        if axis in places:
+            shape[places[axis]] = entries.shape[1]
+        values = values * entries.reshape(shape)
+    mixed = values @ product.coefficients
+    full = [*mixed.shape[:kept], *(len(kinds[axis]) for axis in summed)]
+    return np.broadcast_to(mixed, full).reshape(*full[:kept], -1), counts
+
+
+def kind_types(product: EncodedProduct, axis: int, kinds: Kinds) -> RowTypes:
     """Types of the rows on an attribute: those that hold the same entries, as often, in every kind of cells.
 
     The entries of a type are its means over each kind; then for each kind the deviations from its mean, over its size.

@@ -8,7 +8,8 @@ from typing import final
 from hdmm.demand.symmetry import symmetry_of
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Norm
-from hdmm.operators.base import Aside, Operator, Proposal
+from hdmm.operators.base import Aside, Limits, Operator, Proposal, WorstCase
+from hdmm.operators.minimax.symmetric import worst_symmetric
 from hdmm.operators.symmetric_search import SymmetricSearch
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.workload import Encoded
@@ -16,7 +17,7 @@ from hdmm.workload import Encoded
 
 @final
 @dataclass(frozen=True)
-class Symmetric(Operator):
+class Symmetric(Operator, WorstCase):
     """The best strategy there is, with a proof, if the workload treats many values alike. For Gaussian noise.
 
     Values are alike if exchanging them changes no question's place in the workload: states, races, single years within
@@ -34,3 +35,6 @@ class Symmetric(Operator):
         search = SymmetricSearch(symmetry)
         search.run(effort)
         return Proposal(search.strategy(workload.sizes), search.bound)
+
+    def propose_worst(self, workload: Encoded, limits: Limits, norm: Norm, effort: Effort) -> Proposal | None:
+        return worst_symmetric(workload, limits, effort) if norm == 2 else None

@@ -64,17 +64,18 @@ def dual_bound(gram: Gram) -> float | None:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Root:
+class Root:
     """A block at some weights: the eigenvalues of A, and L times its eigenvectors."""
 
     values: Array
     turned: Array
 
     @staticmethod
-    def of(root: Array, weights: Array) -> _Root:
+    def of(root: Array, weights: Array) -> Root:
+        """Of L, at the weights that the block sees."""
         values, vectors = np.linalg.eigh(root.T @ (weights[:, None] * root))
         least = len(values) * _EPS * values[-1]
-        return _Root(np.maximum(values, least), root @ vectors)
+        return Root(np.maximum(values, least), root @ vectors)
 
     @property
     def trace(self) -> float:
@@ -97,56 +98,52 @@ class _Root:
         """B with BᵀB = X."""
         return self.values[:, None] ** -0.25 * self.turned.T
 
+    def variances(self, rows: Array) -> Array:
+        """zᵀX⁺z for every row z."""
+        inverse = np.linalg.pinv(self.turned, rcond=1e-13)
+        return (rows @ inverse.T) ** 2 @ np.sqrt(self.values)
+
 
 @final
-class SymmetricSearch:
-    """The weights of the orbits, the best strategy so far and the best bound."""
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """X at some weights of the orbits."""
+
+    roots: list[Root]
+    diagonal: Array
+    error: float
+    """The total squared error of X, scaled so that its diagonal is at most 1."""
+    bound: float
+    """No strategy has a smaller one."""
+
+    @property
+    def largest(self) -> float:
+        """The largest entry of the diagonal."""
+        return float(self.diagonal.max())
+
+
+@final
+class Orbits:
+    """Weights on the orbits of a symmetry, and what they mean for its blocks."""
 
     def __init__(self, symmetry: Symmetry) -> None:
         self._symmetry = symmetry
-        self._cells = symmetry.cells
-        self._bases = [_basis(block.root) for block in symmetry.blocks]
-        self._roots = [
-            block.root if basis is not None else _filled(block.root)
-            for block, basis in zip(symmetry.blocks, self._bases, strict=True)
-        ]
-        """What the strategy is made of: where queries could not be rounded within their span, it spans everything."""
-        self._weights = np.ones(symmetry.shape)
-        self.bound = 0.0
-        """No strategy has a smaller total squared error at unit noise."""
-        self.least = np.inf
-        """That of the best strategy so far."""
-        self._best: tuple[list[_Root], float] | None = None
+        self.cells = symmetry.cells
+        self.weights = np.ones(symmetry.shape)
+        self.bases = [_basis(block.root) for block in symmetry.blocks]
+        """Integer rows that span what each block asks; None where a strategy must span everything."""
 
-    @property
-    def gap(self) -> float:
-        """By how much the best strategy may exceed the least error at most, relatively."""
-        return self.least / self.bound - 1 if self.bound else np.inf
-
-    def run(self, effort: Effort, tolerance: float = _TOLERANCE) -> None:
-        """Improve the weights until the gap is small enough, or the time is up."""
-        relaxation = Relaxation(self._cells.reshape(-1))
-        known, idle = np.inf, 0
-        for _ in range(_MAX_ITERATIONS):
-            diagonal = self._step()
-            idle = 0 if self.gap < 0.99 * known else idle + 1
-            known = min(known, self.gap)
-            if self.gap <= tolerance or idle == _PATIENCE or effort.over:
-                return
-            moved = relaxation.move(self._weights.reshape(-1), diagonal.reshape(-1))
-            self._weights = moved.reshape(self._weights.shape)
-
-    def _step(self) -> Array:
-        """The diagonal of X at these weights; what is better than before is kept."""
+    def reach(self, roots: Sequence[Array], bounding: Sequence[Array]) -> Reached:
+        """X for roots of the blocks' Grams; the bound is that for other roots, if these are filled up."""
         blocks = self._symmetry.blocks
-        weights = [self._seen(block) for block in blocks]
-        roots = [_Root.of(root, seen) for root, seen in zip(self._roots, weights, strict=True)]
-        bounding = [
-            root if own is block.root else _Root.of(block.root, seen)
-            for block, own, root, seen in zip(blocks, self._roots, roots, weights, strict=True)
+        seen = [self._seen(block) for block in blocks]
+        turned = [Root.of(root, weights) for root, weights in zip(roots, seen, strict=True)]
+        below = [
+            known if root is other else Root.of(other, weights)
+            for root, other, known, weights in zip(roots, bounding, turned, seen, strict=True)
         ]
-        diagonal = np.zeros(self._weights.shape)
-        for block, root in zip(blocks, roots, strict=True):
+        diagonal = np.zeros(self.weights.shape)
+        for block, root in zip(blocks, turned, strict=True):
             place = tuple(slice(None) if kind is None else kind for kind in block.within)
             shape = [
                 len(kinds) if axis in block.summed else 1
@@ -155,19 +152,15 @@ class SymmetricSearch:
             ]
             diagonal[place] += block.share * root.diagonal.reshape(shape)
         times = [block.multiplicity for block in blocks]
-        total = float((self._cells * self._weights).sum())
-        below = sum(count * root.trace_below for count, root in zip(times, bounding, strict=True))
-        self.bound = max(self.bound, below**2 / total)
-        largest = float(diagonal.max())
-        error = sum(count * root.trace for count, root in zip(times, roots, strict=True)) * largest
-        if error < self.least:
-            self.least, self._best = error, (roots, largest)
-        return diagonal
+        trace_below = sum(count * root.trace_below for count, root in zip(times, below, strict=True))
+        bound = trace_below**2 / float((self.cells * self.weights).sum())
+        error = sum(count * root.trace for count, root in zip(times, turned, strict=True)) * float(diagonal.max())
+        return Reached(turned, diagonal, error, bound)
 
     def _seen(self, block: SymmetricBlock) -> Array:
         """The weights as a block sees them: times the cells on attributes with sums, added up over those unseen."""
         place = tuple(slice(None) if kind is None else kind for kind in block.within)
-        weights = self._weights[place]
+        weights = self.weights[place]
         open_axes = [axis for axis, kind in enumerate(block.within) if kind is None]
         for position, axis in enumerate(open_axes):
             shape = [-1 if other == position else 1 for other in range(len(open_axes))]
@@ -175,13 +168,11 @@ class SymmetricSearch:
         unseen = tuple(position for position, axis in enumerate(open_axes) if axis not in block.summed)
         return weights.sum(axis=unseen).reshape(-1)
 
-    def strategy(self, sizes: Sequence[int]) -> Strategy:
-        """The best strategy found, for attributes of these sizes."""
-        assert self._best is not None
-        roots, largest = self._best
+    def strategy(self, reached: Reached, sizes: Sequence[int]) -> Strategy:
+        """X as a strategy, for attributes of these sizes."""
         blocks = [
-            self._block(block, root.queries / np.sqrt(largest), basis)
-            for block, root, basis in zip(self._symmetry.blocks, roots, self._bases, strict=True)
+            self._block(block, root.queries / np.sqrt(reached.largest), basis)
+            for block, root, basis in zip(self._symmetry.blocks, reached.roots, self.bases, strict=True)
         ]
         return Strategy(tuple(sizes), tuple(blocks), "symmetric")
 
@@ -200,6 +191,49 @@ class SymmetricSearch:
         factor = OrbitQueries(kinds, parts, Dense(queries / length), basis)
         axes = tuple(self._symmetry.axes[place] for place in places)
         return Block(axes, (factor,), Fraction(length) / compared)
+
+
+@final
+class SymmetricSearch:
+    """The search for the weights of the orbits that make the total squared error least."""
+
+    def __init__(self, symmetry: Symmetry) -> None:
+        self._orbits = Orbits(symmetry)
+        self._bounding = [block.root for block in symmetry.blocks]
+        self._roots = [
+            root if basis is not None else filled(root)
+            for root, basis in zip(self._bounding, self._orbits.bases, strict=True)
+        ]
+        self.bound = 0.0
+        """No strategy has a smaller total squared error at unit noise."""
+        self._best: Reached | None = None
+
+    @property
+    def gap(self) -> float:
+        """By how much the best strategy may exceed the least error at most, relatively."""
+        return self._best.error / self.bound - 1 if self._best is not None and self.bound else np.inf
+
+    def run(self, effort: Effort, tolerance: float = _TOLERANCE) -> None:
+        """Improve the weights until the gap is small enough, or the time is up."""
+        orbits = self._orbits
+        relaxation = Relaxation(orbits.cells.reshape(-1))
+        known, idle = np.inf, 0
+        for _ in range(_MAX_ITERATIONS):
+            reached = orbits.reach(self._roots, self._bounding)
+            self.bound = max(self.bound, reached.bound)
+            if self._best is None or reached.error < self._best.error:
+                self._best = reached
+            idle = 0 if self.gap < 0.99 * known else idle + 1
+            known = min(known, self.gap)
+            if self.gap <= tolerance or idle == _PATIENCE or effort.over:
+                return
+            moved = relaxation.move(orbits.weights.reshape(-1), reached.diagonal.reshape(-1))
+            orbits.weights = moved.reshape(orbits.weights.shape)
+
+    def strategy(self, sizes: Sequence[int]) -> Strategy:
+        """The best strategy found, for attributes of these sizes."""
+        assert self._best is not None
+        return self._orbits.strategy(self._best, sizes)
 
 
 def _basis(root: Array) -> Array | None:
@@ -222,7 +256,7 @@ def _basis(root: Array) -> Array | None:
     return None
 
 
-def _filled(root: Array) -> Array:
+def filled(root: Array) -> Array:
     """A root of the same Gram with a little more on the diagonal, which spans everything."""
     values, vectors = np.linalg.eigh(root @ root.T)
     return vectors * np.sqrt(np.maximum(values, 0) + _FILLING * values.sum() / len(values))

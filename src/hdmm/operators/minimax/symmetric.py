@@ -1,0 +1,177 @@
+"""OPT_S for the largest error: the strategy with the best worst answer, by the workload's symmetry.
+
+All answers of one type, in every attribute, have the same variance. Each type has a weight λ, of sum 1; for given
+weights the reduced problem of docs/math.md, section 13, is moved towards its optimum, and its dual bounds the worst
+ratio of a variance to its limit from below (section 9). Types with larger ratios get more weight, until both agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import final
+
+import numpy as np
+
+from hdmm.demand.symmetry import SymmetricBlock, Symmetry, symmetry_of
+from hdmm.errors import TooLargeError
+from hdmm.estimators.symmetric import kind_rows, kind_types
+from hdmm.matrix import Array
+from hdmm.operators.base import Limits, Proposal
+from hdmm.operators.minimax.weighted import UNLIMITED_WEIGHT
+from hdmm.operators.symmetric_search import Orbits, Reached, Root, filled
+from hdmm.optimise.descent import Effort
+from hdmm.parallel import one_blas_thread
+from hdmm.workload import Encoded
+
+_MAX_ENTRIES = 1 << 25
+"""The most entries of all types of rows, as all blocks see them."""
+_MAX_STEPS = 400
+_GAP = 1e-3
+"""The gap between the worst ratio and its bound at which the steps end."""
+_POWER = 1.0
+"""λ ← λ·ratio^power, at first."""
+_SLOWDOWN = 0.7
+"""What the power is multiplied by if nothing improves."""
+_LEAST_POWER = 0.1
+_PATIENCE = 10
+"""How many steps in a row may fail before the power is reduced."""
+_ORBIT_POWER = 1.5
+"""v ← v·diag(X)^power for the weights of the orbits."""
+_LEAST_ORBIT = 1e-9
+"""The least weight of an orbit, relative to the largest."""
+_FLOOR = 1e-9
+"""The least weight of a type, relative to an even one: every answer stays supported."""
+_EPS = float(np.finfo(float).eps)
+
+
+def worst_symmetric(workload: Encoded, limits: Limits, effort: Effort) -> Proposal | None:
+    """The strategy with the least worst ratio, and a bound on it; None if too few cells are alike."""
+    try:
+        symmetry = symmetry_of(workload.gram())
+        types = _Types(symmetry, workload, limits)
+    except TooLargeError:
+        return None
+    with one_blas_thread():
+        return _Search(symmetry, types).run(workload.sizes, effort)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """All types of rows as one block sees them: rows to be multiplied by the root of their type's weight."""
+
+    rows: Array
+    type: Array
+    """The number of the type of each row."""
+    aside: Array
+    """The Gram of products without a limit, which are only to be answered."""
+
+
+@final
+class _Types:
+    """Every type of answer of a workload, with its limit."""
+
+    def __init__(self, symmetry: Symmetry, workload: Encoded, limits: Limits) -> None:
+        kinds = dict(zip(symmetry.axes, symmetry.kinds, strict=True))
+        parts: list[list[tuple[Array, Array]]] = [[] for _ in symmetry.blocks]
+        self.aside = [np.zeros((len(block.root),) * 2) for block in symmetry.blocks]
+        entries, count = 0, 0
+        for product, limit in zip(workload.products, limits, strict=True):
+            axes = [axis for axis in product.axes if axis in kinds]
+            if len(axes) < len(product.axes):
+                raise TooLargeError("an attribute of one cell")
+            row_types = [kind_types(product, axis, kinds[axis]) for axis in axes]
+            classes = prod(len(one) for one in row_types)
+            for place, block in enumerate(symmetry.blocks):
+                choice = _choice(symmetry, block)
+                if not all(axis in product.axes for axis, _ in choice):
+                    continue
+                summed = [symmetry.axes[at] for at in block.summed]
+                entries += classes * 2 ** len(choice) * len(block.root)
+                if entries > _MAX_ENTRIES:
+                    raise TooLargeError("there are too many types of answers")
+                rows, counts = kind_rows(choice, summed, product, row_types, kinds)
+                scale = prod(int(kinds[axis].sizes[kind]) for axis, kind in choice)
+                full = np.broadcast_to(counts, rows.shape[:-1] + (1,)).reshape(-1)
+                scaled = rows.reshape(len(full), -1) * (np.sqrt(full) * scale)[:, None]
+                if limit is None:
+                    self.aside[place] += scaled.T @ scaled / block.multiplicity
+                else:
+                    which = np.repeat(np.arange(classes), len(full) // classes)
+                    kept = full > 0
+                    parts[place].append((scaled[kept] / np.sqrt(limit), count + which[kept]))
+            if limit is not None:
+                count += classes
+        self.count = count
+        self.rows = [
+            _Rows(np.vstack([rows for rows, _ in part]), np.concatenate([which for _, which in part]), aside)
+            if part
+            else _Rows(np.zeros((0, len(aside))), np.zeros(0, np.int64), aside)
+            for part, aside in zip(parts, self.aside, strict=True)
+        ]
+
+
+def _choice(symmetry: Symmetry, block: SymmetricBlock) -> tuple[tuple[int, int], ...]:
+    return tuple((symmetry.axes[at], kind) for at, kind in enumerate(block.within) if kind is not None)
+
+
+@final
+class _Search:
+    """The weights of the types and of the orbits."""
+
+    def __init__(self, symmetry: Symmetry, types: _Types) -> None:
+        self._symmetry = symmetry
+        self._types = types
+        self._orbits = Orbits(symmetry)
+        self._shares = np.full(types.count, 1 / types.count)
+        total = sum(b.multiplicity * float((r.rows**2).sum()) for b, r in zip(symmetry.blocks, types.rows, strict=True))
+        aside = sum(b.multiplicity * float(np.trace(a)) for b, a in zip(symmetry.blocks, types.aside, strict=True))
+        self._aside = UNLIMITED_WEIGHT * total / types.count / aside if aside else 0.0
+
+    def run(self, sizes: Sequence[int], effort: Effort) -> Proposal:
+        """Move both weights until the gap is small, or nothing improves."""
+        best: Reached | None = None
+        least, bound, power, idle = np.inf, 0.0, _POWER, 0
+        for _ in range(_MAX_STEPS):
+            bounding = [self._root(place, 0.0) for place in range(len(self._types.rows))]
+            roots = [self._supporting(place, root) for place, root in enumerate(bounding)]
+            reached = self._orbits.reach(roots, bounding)
+            bound = max(bound, reached.bound)
+            ratios = self._ratios(reached.roots) * reached.largest
+            worst = float(ratios.max())
+            idle = 0 if worst < least * (1 - _GAP / 20) else idle + 1
+            if worst < least:
+                least, best = worst, reached
+            if least <= bound * (1 + _GAP) or power < _LEAST_POWER or effort.over:
+                break
+            if idle == _PATIENCE:
+                power, idle = _SLOWDOWN * power, 0
+            moved = self._shares * (ratios / worst) ** power
+            self._shares = np.maximum(moved / moved.sum(), _FLOOR / len(moved))
+            weights = self._orbits.weights * reached.diagonal**_ORBIT_POWER
+            self._orbits.weights = np.maximum(weights / weights.max(), _LEAST_ORBIT)
+        assert best is not None
+        return Proposal(self._orbits.strategy(best, sizes), bound)
+
+    def _supporting(self, place: int, root: Array) -> Array:
+        """The root of a block's Gram with a little more, so that all products are answered and it can be rounded."""
+        if self._aside and self._types.aside[place].any():
+            root = self._root(place, self._aside)
+        return filled(root) if self._orbits.bases[place] is None else root
+
+    def _root(self, place: int, aside: float) -> Array:
+        """A root of the weighted types' Gram on a block."""
+        rows, block = self._types.rows[place], self._symmetry.blocks[place]
+        gram = (rows.rows.T * self._shares[rows.type]) @ rows.rows / block.multiplicity + aside * rows.aside
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        kept = values > len(values) * _EPS * max(values[-1], _EPS)
+        return vectors[:, kept] * np.sqrt(values[kept])
+
+    def _ratios(self, roots: Sequence[Root]) -> Array:
+        """The ratio of every type's variance to its limit, for X itself."""
+        ratios = np.zeros(self._types.count)
+        for rows, root in zip(self._types.rows, roots, strict=True):
+            ratios += np.bincount(rows.type, weights=root.variances(rows.rows), minlength=len(ratios))
+        return ratios
