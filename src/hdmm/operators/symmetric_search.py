@@ -98,9 +98,9 @@ class Root:
         """B with BᵀB = X."""
         return self.values[:, None] ** -0.25 * self.turned.T
 
-    def variances(self, rows: Array) -> Array:
-        """zᵀX⁺z for every row z."""
-        inverse = np.linalg.pinv(self.turned, rcond=1e-13)
+    def variances(self, rows: Array, span: Array) -> Array:
+        """zᵀX⁺z for every query z, given by its coordinates in a span of orthonormal columns."""
+        inverse = np.linalg.pinv(span.T @ self.turned, rcond=1e-13)
         return (rows @ inverse.T) ** 2 @ np.sqrt(self.values)
 
 

@@ -41,7 +41,7 @@ _SEVERAL_ATTRIBUTES: dict[NoiseKind, Stages] = {
         (operators.Union(), operators.Kron()),
     ),
 }
-_FINAL: tuple[Operator, ...] = (*_SIMPLE, operators.Residual())
+_FINAL: tuple[Operator, ...] = (*_SIMPLE, operators.Residual(), operators.Symmetric())
 """Operators that weights on the answers do not improve: they ignore them, or have found the best already."""
 _REFINING_ROUNDS = 5
 """Rounds in which the best operator improves the largest error."""

@@ -60,8 +60,10 @@ def worst_symmetric(workload: Encoded, limits: Limits, effort: Effort) -> Propos
 @final
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """All types of rows as one block sees them: rows to be multiplied by the root of their type's weight."""
+    """All types of rows as one block sees them, in coordinates of what is asked of the block."""
 
+    span: Array
+    """Orthonormal columns that span what is asked of the block."""
     rows: Array
     type: Array
     """The number of the type of each row."""
@@ -75,8 +77,9 @@ class _Types:
 
     def __init__(self, symmetry: Symmetry, workload: Encoded, limits: Limits) -> None:
         kinds = dict(zip(symmetry.axes, symmetry.kinds, strict=True))
+        spans = [np.linalg.qr(block.root)[0] for block in symmetry.blocks]
         parts: list[list[tuple[Array, Array]]] = [[] for _ in symmetry.blocks]
-        self.aside = [np.zeros((len(block.root),) * 2) for block in symmetry.blocks]
+        self.aside = [np.zeros((span.shape[1],) * 2) for span in spans]
         entries, count = 0, 0
         for product, limit in zip(workload.products, limits, strict=True):
             axes = [axis for axis in product.axes if axis in kinds]
@@ -94,8 +97,8 @@ class _Types:
                     raise TooLargeError("there are too many types of answers")
                 rows, counts = kind_rows(choice, summed, product, row_types, kinds)
                 scale = prod(int(kinds[axis].sizes[kind]) for axis, kind in choice)
-                full = np.broadcast_to(counts, rows.shape[:-1] + (1,)).reshape(-1)
-                scaled = rows.reshape(len(full), -1) * (np.sqrt(full) * scale)[:, None]
+                full = np.broadcast_to(counts, (*rows.shape[:-1], 1)).reshape(-1)
+                scaled = rows.reshape(len(full), -1) @ spans[place] * (np.sqrt(full) * scale)[:, None]
                 if limit is None:
                     self.aside[place] += scaled.T @ scaled / block.multiplicity
                 else:
@@ -106,10 +109,13 @@ class _Types:
                 count += classes
         self.count = count
         self.rows = [
-            _Rows(np.vstack([rows for rows, _ in part]), np.concatenate([which for _, which in part]), aside)
-            if part
-            else _Rows(np.zeros((0, len(aside))), np.zeros(0, np.int64), aside)
-            for part, aside in zip(parts, self.aside, strict=True)
+            _Rows(
+                span,
+                np.vstack([np.zeros((0, len(aside))), *(rows for rows, _ in part)]),
+                np.concatenate([np.zeros(0, np.int64), *(which for _, which in part)]),
+                aside,
+            )
+            for span, part, aside in zip(spans, parts, self.aside, strict=True)
         ]
 
 
@@ -167,11 +173,11 @@ class _Search:
         gram = (rows.rows.T * self._shares[rows.type]) @ rows.rows / block.multiplicity + aside * rows.aside
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         kept = values > len(values) * _EPS * max(values[-1], _EPS)
-        return vectors[:, kept] * np.sqrt(values[kept])
+        return rows.span @ (vectors[:, kept] * np.sqrt(values[kept]))
 
     def _ratios(self, roots: Sequence[Root]) -> Array:
         """The ratio of every type's variance to its limit, for X itself."""
         ratios = np.zeros(self._types.count)
         for rows, root in zip(self._types.rows, roots, strict=True):
-            ratios += np.bincount(rows.type, weights=root.variances(rows.rows), minlength=len(ratios))
+            ratios += np.bincount(rows.type, weights=root.variances(rows.rows, rows.span), minlength=len(ratios))
         return ratios
