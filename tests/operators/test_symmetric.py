@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 import hdmm
 from hdmm import operators
 from hdmm.demand.symmetry import symmetry_of
-from hdmm.estimators.least_squares import strategy_loss
+from hdmm.estimators.least_squares import local_least_squares, strategy_loss
 from hdmm.matrix.axis_gram import DenseGram
+from hdmm.objective import Objective
 from hdmm.operators.base import Aside
+from hdmm.operators.minimax.search import least_worst
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.symmetric_search import dual_bound
+from hdmm.optimise.descent import DEFAULT
 from hdmm.privacy.calibrate import NoiseKind
 from hdmm.strategy import sensitivity
 from hdmm.workload import Encoded
@@ -188,3 +191,47 @@ def test_on_marginals_it_meets_the_closed_form():
     losses = [strategy_loss(one.strategy, workload.encoded, 2) for one in (residual, symmetric)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     assert prod(len(kinds) for kinds in symmetry_of(workload.encoded.gram()).kinds) == 1
+
+
+@settings(max_examples=25)
+@given(workloads())
+def test_the_least_largest_error_is_that_of_the_whole_problem(workload):
+    encoded = workload.encoded
+    limits = tuple(1 / float(product.weight) ** 2 for product in encoded.products)
+    symmetric = least_worst(operators.Symmetric(), encoded, limits, 2, DEFAULT)
+    whole = least_worst(operators.Explicit(), encoded, limits, 2, DEFAULT)
+    if isinstance(symmetric, Aside) or isinstance(whole, Aside) or whole.bound is None:
+        return
+    objective = Objective(limits)
+    values = [objective.value(local_least_squares(proposal.strategy), encoded, 2) for proposal in (symmetric, whole)]
+    assert symmetric.bound is not None
+    assert symmetric.bound <= values[1] * (1 + 1e-9)
+    assert whole.bound <= values[0] * (1 + 1e-9)
+    assert values[0] <= values[1] * 1.02
+
+
+def test_products_without_a_limit_are_answered_beside_the_largest_error_of_others():
+    workload = WAYS["products"].add("free", a=hdmm.Identity(), c=hdmm.Identity())
+    plan = hdmm.select(workload, "gaussian", targets={"x": "50@95%"}, operators=[operators.Symmetric()])
+    budget = plan.least_budget()
+    assert plan.accuracy("x", budget).margin.max() <= 50
+    assert np.isfinite(plan.accuracy("free", budget).stderr).all()
+    assert plan.certificate is not None
+    assert -1e-9 < plan.certificate < 0.2
+
+
+def test_the_largest_error_of_an_everyday_workload_is_certified():
+    schema = hdmm.Schema(sex=["F", "M"], age=range(40), region=range(25))
+    workload = (
+        hdmm.Workload(schema)
+        .add("ages", sex=hdmm.Identity() | hdmm.Total(), age=hdmm.Prefix())
+        .add("regions", age=hdmm.Where("age >= 6"), region=hdmm.Identity())
+        .add("groups", age=hdmm.Ranges([(0, 4), (5, 9), (10, 39)]), sex=hdmm.Identity(), region=hdmm.Identity())
+    )
+    plan = hdmm.select(workload, "gaussian", objective="max")
+    assert plan.operator == "Symmetric"
+    assert plan.certificate is not None
+    assert 0 <= plan.certificate < 3e-3
+    assert plan.worst(BUDGET) == pytest.approx(
+        max(plan.accuracy(product.name, BUDGET).stderr.max() for product in workload.products)
+    )

@@ -74,7 +74,7 @@ class Root:
     def of(root: Array, weights: Array) -> Root:
         """Of L, at the weights that the block sees."""
         values, vectors = np.linalg.eigh(root.T @ (weights[:, None] * root))
-        least = len(values) * _EPS * values[-1]
+        least = len(values) * _EPS * values.max(initial=0.0)
         return Root(np.maximum(values, least), root @ vectors)
 
     @property
@@ -85,7 +85,7 @@ class Root:
     @property
     def trace_below(self) -> float:
         """The same from below: what rounding may have added is taken off first."""
-        rounding = len(self.values) * _EPS * self.values[-1]
+        rounding = len(self.values) * _EPS * self.values.max(initial=0.0)
         return float(np.sqrt(np.clip(self.values - 2 * rounding, 0, None)).sum())
 
     @property

@@ -47,6 +47,8 @@ _REFINING_ROUNDS = 5
 """Rounds in which the best operator improves the largest error."""
 _SETTLED = 1 + 1e-4
 """An error within this ratio of its lower bound leaves nothing to search for."""
+_SETTLED_LARGEST = 1 + 1e-3
+"""The same for the largest error, whose bounds are less tight."""
 
 
 def default_stages(workload: Encoded, noise: NoiseKind) -> Stages:
@@ -115,9 +117,8 @@ class Search:
         best, bound = self._before(self._tasks(stage, effort)[0])
         if bound is None or best is None:
             return False
-        return best.score <= _SETTLED * geometric_mean(
-            [self._least_error(bound, budget) for budget in self._judge.budgets]
-        )
+        near = _SETTLED if self._judge.objective.limits is None else _SETTLED_LARGEST
+        return best.score <= near * geometric_mean([self._least_error(bound, budget) for budget in self._judge.budgets])
 
     def _least_error(self, bound: float, budget: Budget) -> float:
         """The error at a budget that a bound on the loss implies."""

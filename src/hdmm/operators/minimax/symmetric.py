@@ -31,12 +31,15 @@ _MAX_STEPS = 400
 _GAP = 1e-3
 """The gap between the worst ratio and its bound at which the steps end."""
 _POWER = 1.0
-"""λ ← λ·ratio^power, at first."""
-_SLOWDOWN = 0.7
-"""What the power is multiplied by if nothing improves."""
-_LEAST_POWER = 0.1
-_PATIENCE = 10
-"""How many steps in a row may fail before the power is reduced."""
+"""λ ← λ·ratio^power, at first: a type whose errors depend on its own weight alone needs 2, others need more."""
+_FASTER = 1.2
+"""What the power of a type is multiplied by while its ratio stays on one side of the mean,"""
+_SLOWER = 0.5
+"""and when it changes sides."""
+_LEAST_POWER = 0.2
+_MAX_POWER = 20.0
+_PATIENCE = 40
+"""How many steps in a row may fail to improve."""
 _ORBIT_POWER = 1.5
 """v ← v·diag(X)^power for the weights of the orbits."""
 _LEAST_ORBIT = 1e-9
@@ -139,7 +142,8 @@ class _Search:
     def run(self, sizes: Sequence[int], effort: Effort) -> Proposal:
         """Move both weights until the gap is small, or nothing improves."""
         best: Reached | None = None
-        least, bound, power, idle = np.inf, 0.0, _POWER, 0
+        least, bound, idle = np.inf, 0.0, 0
+        powers, above = np.full(self._types.count, _POWER), np.zeros(self._types.count, bool)
         for _ in range(_MAX_STEPS):
             bounding = [self._root(place, 0.0) for place in range(len(self._types.rows))]
             roots = [self._supporting(place, root) for place, root in enumerate(bounding)]
@@ -147,14 +151,15 @@ class _Search:
             bound = max(bound, reached.bound)
             ratios = self._ratios(reached.roots) * reached.largest
             worst = float(ratios.max())
-            idle = 0 if worst < least * (1 - _GAP / 20) else idle + 1
+            idle = 0 if worst < least * (1 - _GAP / 200) else idle + 1
             if worst < least:
                 least, best = worst, reached
-            if least <= bound * (1 + _GAP) or power < _LEAST_POWER or effort.over:
+            if least <= bound * (1 + _GAP) or idle == _PATIENCE or effort.over:
                 break
-            if idle == _PATIENCE:
-                power, idle = _SLOWDOWN * power, 0
-            moved = self._shares * (ratios / worst) ** power
+            relative = ratios / (self._shares @ ratios)
+            powers = np.where((relative > 1) == above, np.minimum(powers * _FASTER, _MAX_POWER), powers * _SLOWER)
+            powers, above = np.maximum(powers, _LEAST_POWER), relative > 1
+            moved = self._shares * relative**powers
             self._shares = np.maximum(moved / moved.sum(), _FLOOR / len(moved))
             weights = self._orbits.weights * reached.diagonal**_ORBIT_POWER
             self._orbits.weights = np.maximum(weights / weights.max(), _LEAST_ORBIT)
@@ -172,7 +177,7 @@ class _Search:
         rows, block = self._types.rows[place], self._symmetry.blocks[place]
         gram = (rows.rows.T * self._shares[rows.type]) @ rows.rows / block.multiplicity + aside * rows.aside
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-        kept = values > len(values) * _EPS * max(values[-1], _EPS)
+        kept = values > len(values) * _EPS * values[-1]
         return rows.span @ (vectors[:, kept] * np.sqrt(values[kept]))
 
     def _ratios(self, roots: Sequence[Root]) -> Array:
