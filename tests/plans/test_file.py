@@ -642,3 +642,50 @@ def test_a_directory_that_cannot_be_made_durable_is_a_fault(tmp_path: Path, monk
 def test_saving_leaves_one_file(tmp_path: Path) -> None:
     SMALL.save(tmp_path / "x.plan")
     assert [file.name for file in tmp_path.iterdir()] == ["x.plan"]
+
+
+def symmetric() -> hdmm.Plan:
+    return hdmm.select(WORKLOAD, "gaussian", operators=[hdmm.operators.Symmetric()])
+
+
+def _block(held: Any, key: str, change: Any) -> None:
+    """Change one entry of the first block that has attributes."""
+    block = next(block for block in held["strategy"]["blocks"] if block["attributes"])
+    block[key] = change(block[key]) if callable(change) else change
+
+
+ORBITS = {
+    "kinds that are missing": lambda held: held["strategy"].update(kinds={}),
+    "kinds of too few cells": lambda held: held["strategy"]["kinds"].update(age=npy([0, 1])),
+    "kinds that are fractions": lambda held: held["strategy"]["kinds"].update(
+        age=npy(np.zeros(SCHEMA.sizes[SCHEMA.axis("age")]))
+    ),
+    "a kind without cells": lambda held: held["strategy"]["kinds"].update(
+        age=npy(np.full(SCHEMA.sizes[SCHEMA.axis("age")], 1))
+    ),
+    "a kind beyond all": lambda held: held["strategy"]["kinds"].update(
+        age=npy(np.full(SCHEMA.sizes[SCHEMA.axis("age")], 2**60))
+    ),
+    "differences within no kind": lambda held: _block(held, "within", lambda within: [99] * len(within)),
+    "differences within a negative kind": lambda held: _block(held, "within", lambda within: [-1] * len(within)),
+    "too few parts": lambda held: _block(held, "within", []),
+    "no queries": lambda held: _block(held, "queries", None),
+    "queries of fractions": lambda held: _block(held, "queries", npy([[0.5]])),
+    "queries of another width": lambda held: _block(held, "queries", npy([[1] * 77])),
+    "an unknown attribute": lambda held: _block(held, "attributes", ["sxe"]),
+    "no blocks": lambda held: held["strategy"].update(blocks=[]),
+    "a block twice": lambda held: held["strategy"]["blocks"].append(held["strategy"]["blocks"][0]),
+    "a block less": lambda held: held["strategy"]["blocks"].pop(),
+    "a weight of nothing": lambda held: _block(held, "weight", "0"),
+}
+
+
+@pytest.mark.parametrize("change", ORBITS.values(), ids=ORBITS)
+def test_queries_over_kinds_that_do_not_fit_are_refused(tampered, change: Any) -> None:
+    with pytest.raises(ArtefactError, match=r"tampered\.plan: "):
+        hdmm.Plan.load(tampered(symmetric(), change))
+
+
+def test_queries_over_kinds_are_loaded_as_they_were_saved(saved) -> None:
+    plan = symmetric()
+    assert described(hdmm.Plan.load(saved(plan))) == described(plan)

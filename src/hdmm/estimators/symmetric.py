@@ -45,11 +45,11 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
         kinds: dict[int, Kinds] = {}
-        self._parts: list[_Part] = []
+        self._parts: list[_MeasuredPart] = []
         for block in strategy.blocks:
-            part = _Part.of(block)
-            for axis, own in part.kinds.items():
-                if not np.array_equal(kinds.setdefault(axis, own).labels, own.labels):
+            part = _MeasuredPart.of(block)
+            for axis, cell_kinds in part.kinds.items():
+                if not np.array_equal(kinds.setdefault(axis, cell_kinds).labels, cell_kinds.labels):
                     raise ValueError("the blocks of a symmetric strategy share the kinds of each attribute")
             self._parts.append(part)
         self._kinds = {
@@ -133,8 +133,8 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
                     value *= reduced[axis].rest[kind] * (size - 1) / size**2 if axis in reduced else 0.0
                 if value:
                     value *= part.contract(part.covariance, reduced)
-                    spread = (gram for axis, gram in reduced.items() if axis not in part.axes)
-                    total += value * prod(gram.even for gram in spread)
+                    unseen = (gram for axis, gram in reduced.items() if axis not in part.axes)
+                    total += value * prod(gram.evenly_spread for gram in unseen)
         return max(total, 0.0)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> list[Array]:
@@ -145,7 +145,7 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
         table = np.zeros(tuple(sizes.values()))
         for part, sums in zip(self._parts, state, strict=True):
             if all(axis in sizes for axis, _ in part.choice):
-                table += part.spread(sums, sizes)
+                table += part.table_over(sums, sizes)
         return product.matrix(sizes).apply(table.reshape(-1))
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
@@ -177,16 +177,16 @@ class _ReducedGram:
     """The mean entry for each pair of kinds: what queries over sums of kinds ask."""
     rest: Array
     """For each kind its eigenvalue on differences, on average; 0 for a kind of one cell or less than rounding."""
-    even: float
+    evenly_spread: float
     """The squared answers to a total that is spread evenly over all cells."""
     trace: float
 
     @staticmethod
     def of(kinds: Kinds, gram: AxisGram) -> _ReducedGram:
         sizes = kinds.sizes
-        spread = np.zeros((kinds.cells, len(kinds)))
-        spread[np.arange(kinds.cells), kinds.labels] = 1 / sizes[kinds.labels]
-        means = spread.T @ gram.apply(spread)
+        shares = np.zeros((kinds.cells, len(kinds)))
+        shares[np.arange(kinds.cells), kinds.labels] = 1 / sizes[kinds.labels]
+        means = shares.T @ gram.apply(shares)
         diagonal = np.bincount(kinds.labels, weights=gram.diagonal(), minlength=len(kinds))
         left = diagonal - sizes * np.diagonal(means)
         rest = np.where((sizes > 1) & (abs(left) > _OUTSIDE * abs(diagonal)), left / np.maximum(sizes - 1, 1), 0.0)
@@ -201,7 +201,7 @@ class _ReducedGram:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _MeasuredPart:
     """What one block measures: sums over kinds on some attributes, differences within a kind on others."""
 
     axes: tuple[int, ...]
@@ -213,16 +213,16 @@ class _Part:
     queries: Array
 
     @staticmethod
-    def of(block: Block) -> _Part:
+    def of(block: Block) -> _MeasuredPart:
         if not block.axes and not block.factors:
-            return _Part((), {}, (), (), np.ones((1, 1)), np.ones((1, 1)))
+            return _MeasuredPart((), {}, (), (), np.ones((1, 1)), np.ones((1, 1)))
         if len(block.factors) != 1 or block.condition is not None:
             raise ValueError("a block of a symmetric strategy has one factor")
         (factor,) = block.factors
         if not isinstance(factor, OrbitQueries) or len(factor.kinds) != len(block.axes):
             raise ValueError("a block of a symmetric strategy has queries over kinds of cells")
         pairs = list(zip(block.axes, factor.parts, strict=True))
-        return _Part(
+        return _MeasuredPart(
             block.axes,
             dict(zip(block.axes, factor.kinds, strict=True)),
             tuple((axis, part.kind) for axis, part in pairs if part is not None),
@@ -286,7 +286,7 @@ class _Part:
         sums = self.inverse @ answers.reshape(self.inverse.shape[1], -1).astype(float)
         return sums.reshape([*self.table, *self.compared_sizes])
 
-    def spread(self, sums: Array, sizes: Mapping[int, int]) -> Array:
+    def table_over(self, sums: Array, sizes: Mapping[int, int]) -> Array:
         """The part as a table over some attributes, all with differences among them; it is added up over the others."""
         order = [*self.summed, *(axis for axis, _ in self.choice)]
         table = sums.sum(axis=tuple(place for place, axis in enumerate(order) if axis not in sizes))

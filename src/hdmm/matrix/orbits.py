@@ -33,9 +33,12 @@ class Kinds:
     """The kind of each cell."""
 
     def __post_init__(self) -> None:
-        labels = np.array(self.labels, np.int64)
-        if labels.ndim != 1 or not labels.size or labels.min() < 0 or not np.bincount(labels).all():
+        labels = np.array(self.labels)
+        if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iu":
+            raise ValueError("each cell is of a kind, which is an integer")
+        if labels.min() < 0 or labels.max() >= len(labels) or not np.bincount(labels).all():
             raise ValueError("kinds are numbers from 0 on, and each has at least one cell")
+        labels = labels.astype(np.int64)
         labels.flags.writeable = False
         object.__setattr__(self, "labels", labels)
 
@@ -81,25 +84,27 @@ class Within:
     """Differences between the cells of one kind: one number on the diagonal, and another everywhere else."""
 
     kind: int
-    own: int
+    diagonal: int
     rest: int
 
     @staticmethod
     def of(kinds: Kinds, kind: int) -> Within:
         """The deviation of each cell from the mean of its kind, times their number: s·I − 11ᵀ."""
+        if not 0 <= kind < len(kinds):
+            raise ValueError("there is no such kind")
         return Within(kind, int(kinds.sizes[kind]) - 1, -1)
 
     def apply(self, x: Array) -> Array:
         """The product along the first axis."""
-        return (self.own - self.rest) * x + self.rest * x.sum(axis=0)
+        return (self.diagonal - self.rest) * x + self.rest * x.sum(axis=0)
 
     def norm_power(self, size: int, p: Norm) -> int:
         """The norm of a column, to the power p."""
-        return int(abs(self.own) ** p + (size - 1) * abs(self.rest) ** p)
+        return int(abs(self.diagonal) ** p + (size - 1) * abs(self.rest) ** p)
 
     def power(self, p: Norm) -> Within:
         """The absolute entries to the power p."""
-        return Within(self.kind, abs(self.own) ** p, abs(self.rest) ** p)
+        return Within(self.kind, abs(self.diagonal) ** p, abs(self.rest) ** p)
 
 
 @final
@@ -218,7 +223,7 @@ def _(matrix: OrbitQueries) -> Number:
     cells = reduce(np.multiply.outer, [matrix.kinds[place].sizes for place in matrix.summed], np.ones(1, np.int64))
     rows = exact((matrix.queries.array @ cells.reshape(-1)).max())
     sums = (
-        part.own + (size - 1) * part.rest
+        part.diagonal + (size - 1) * part.rest
         for part, size in zip((part for part in matrix.parts if part is not None), matrix.compared_sizes, strict=True)
     )
     return rows * prod(sums)

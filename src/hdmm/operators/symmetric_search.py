@@ -139,8 +139,8 @@ class Orbits:
         seen = [self._seen(block) for block in blocks]
         turned = [Root.of(root, weights) for root, weights in zip(roots, seen, strict=True)]
         below = [
-            known if root is other else Root.of(other, weights)
-            for root, other, known, weights in zip(roots, bounding, turned, seen, strict=True)
+            same if root is other else Root.of(other, weights)
+            for root, other, same, weights in zip(roots, bounding, turned, seen, strict=True)
         ]
         diagonal = np.zeros(self.weights.shape)
         for block, root in zip(blocks, turned, strict=True):
@@ -184,10 +184,11 @@ class Orbits:
             return Block((), (), Fraction(length))
         kinds = tuple(self._symmetry.kinds[place] for place in places)
         parts = tuple(
-            None if kind is None else Within.of(own, kind)
-            for own, kind in zip(kinds, (block.within[place] for place in places), strict=True)
+            None if kind is None else Within.of(cell_kinds, kind)
+            for cell_kinds, kind in zip(kinds, (block.within[place] for place in places), strict=True)
         )
-        compared = prod(int(own.sizes[part.kind]) for own, part in zip(kinds, parts, strict=True) if part is not None)
+        pairs = zip(kinds, parts, strict=True)
+        compared = prod(int(cell_kinds.sizes[part.kind]) for cell_kinds, part in pairs if part is not None)
         factor = OrbitQueries(kinds, parts, Dense(queries / length), basis)
         axes = tuple(self._symmetry.axes[place] for place in places)
         return Block(axes, (factor,), Fraction(length) / compared)
@@ -217,14 +218,14 @@ class SymmetricSearch:
         """Improve the weights until the gap is small enough, or the time is up."""
         orbits = self._orbits
         relaxation = Relaxation(orbits.cells.reshape(-1))
-        known, idle = np.inf, 0
+        least_gap, idle = np.inf, 0
         for _ in range(_MAX_ITERATIONS):
             reached = orbits.reach(self._roots, self._bounding)
             self.bound = max(self.bound, reached.bound)
             if self._best is None or reached.error < self._best.error:
                 self._best = reached
-            idle = 0 if self.gap < 0.99 * known else idle + 1
-            known = min(known, self.gap)
+            idle = 0 if self.gap < 0.99 * least_gap else idle + 1
+            least_gap = min(least_gap, self.gap)
             if self.gap <= tolerance or idle == _PATIENCE or effort.over:
                 return
             moved = relaxation.move(orbits.weights.reshape(-1), reached.diagonal.reshape(-1))

@@ -76,9 +76,9 @@ class _ProductBounds:
 
     def _dual(self, factor: AxisGram) -> float | None:
         if id(factor) not in self._duals:
-            one = Gram.of(factor)
+            gram = Gram.of(factor)
             small = factor.size <= _MAX_DUAL_CELLS and factor.two_eigenvalues() is None
-            self._duals[id(factor)] = dual_bound(one) if small else svd_bound(one)
+            self._duals[id(factor)] = dual_bound(gram) if small else svd_bound(gram)
         return self._duals[id(factor)]
 
 

@@ -129,12 +129,14 @@ class _Symmetric(Model):
             if data.queries is None and not axes:
                 blocks.append(Block((), (), _weight(data.weight)))
                 continue
-            own = tuple(kinds[name] for name in data.attributes)
-            if data.queries is None or any(k.cells != schema.sizes[axis] for k, axis in zip(own, axes, strict=True)):
+            block_kinds = [kinds[name] for name in data.attributes if name in kinds]
+            fitting = [kinds.cells for kinds in block_kinds] == [schema.sizes[axis] for axis in axes]
+            if data.queries is None or not fitting:
                 raise ValueError("its kinds are not those of an attribute's cells")
-            parts = [None if kind is None else Within.of(k, kind) for k, kind in zip(own, data.within, strict=True)]
+            pairs = zip(block_kinds, data.within, strict=True)
+            parts = [None if kind is None else Within.of(cell_kinds, kind) for cell_kinds, kind in pairs]
             queries = matrix.Dense(_array(data.queries))
-            blocks.append(Block(axes, (OrbitQueries(own, tuple(parts), queries),), _weight(data.weight)))
+            blocks.append(Block(axes, (OrbitQueries(tuple(block_kinds), tuple(parts), queries),), _weight(data.weight)))
         if not blocks:
             raise ValueError("it has no blocks")
         return Strategy(schema.sizes, tuple(blocks), "symmetric")
@@ -278,8 +280,8 @@ def _symmetric_data(strategy: Strategy, workload: Workload) -> _Symmetric:
     for block in strategy.blocks:
         factor = block.factors[0] if block.factors else None
         assert factor is None or isinstance(factor, OrbitQueries)
-        for axis, own in zip(block.axes, () if factor is None else factor.kinds, strict=True):
-            kinds.setdefault(names[axis], _array_text(own.labels))
+        for axis, cell_kinds in zip(block.axes, () if factor is None else factor.kinds, strict=True):
+            kinds.setdefault(names[axis], _array_text(cell_kinds.labels))
         blocks.append(
             _OrbitBlock(
                 attributes=[names[axis] for axis in block.axes],

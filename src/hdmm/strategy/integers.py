@@ -22,16 +22,16 @@ Integers = NDArray[np.int64]
 
 def round_factor(factor: Matrix, k: int, norm: Norm) -> Matrix:
     """2^k times a factor in integers. Queries over kinds keep their span: it is rounded within its integer basis."""
-    rounded = round_columns if norm == 1 else round_lengths
+    rounding = round_columns if norm == 1 else round_lengths
     if not isinstance(factor, OrbitQueries):
-        return Dense(rounded(factor.dense(), k))
+        return Dense(rounding(factor.dense(), k))
     queries, basis = factor.queries.array, factor.basis
     if basis is None or len(basis) == basis.shape[1]:
-        return factor.with_queries(Dense(rounded(queries, k)))
+        return factor.with_queries(Dense(rounding(queries, k)))
     single = np.flatnonzero((basis != 0).sum(axis=0) == 1)
     pivots = single[(basis[:, single] != 0).argmax(axis=1)]
     mixed = queries[:, pivots] / basis[np.arange(len(basis)), pivots]
-    return factor.with_queries(Dense(rounded(mixed, k) @ basis))
+    return factor.with_queries(Dense(rounding(mixed, k) @ basis))
 
 
 def round_columns(entries: Array, k: int) -> Integers:

@@ -38,7 +38,7 @@ def orbit_norm(blocks: Sequence[Block], p: Norm) -> Number | None:
         sizes: dict[int, int] = dict(zip(block.axes, table.shape, strict=True))
         norms.append(table.reshape([sizes.get(axis, 1) for axis in kinds]))
     weights = [block.weight**p for block in blocks]
-    total = np.zeros([len(own) for own in kinds.values()])
+    total = np.zeros([len(cell_kinds) for cell_kinds in kinds.values()])
     for weight, table in zip(weights, norms, strict=True):
         total += float(weight) * table.astype(float)
     if not all(block.integral for block in blocks):
@@ -58,19 +58,19 @@ def orbit_difference_norm(blocks: Sequence[Block]) -> Number | None:
     kinds = _kinds(blocks)
     if kinds is None:
         return None
-    pairs = {axis: _Pairs.of(own) for axis, own in kinds.items()}
-    if prod(len(own.first) for own in pairs.values()) > _MAX_PAIRS or not pairs:
+    pairs = {axis: _Pairs.of(cell_kinds) for axis, cell_kinds in kinds.items()}
+    if prod(len(axis_pairs.first) for axis_pairs in pairs.values()) > _MAX_PAIRS or not pairs:
         return None
-    overlaps = [_Overlap.of(block) for block in blocks]
+    overlaps = [_BlockOverlap.of(block) for block in blocks]
     weights = [float(block.weight) ** 2 for block in blocks]
     chunks = list(_chunks(list(pairs.values())))
     scale, largest = 0.0, 0.0
     near: list[tuple[float, tuple[Array, ...], int]] = []
     for number, chunk in enumerate(chunks):
-        own = dict(zip(pairs, chunk, strict=True))
+        chunk_pairs = dict(zip(pairs, chunk, strict=True))
         lengths, shared = np.zeros(()), np.zeros(())
         for weight, overlap in zip(weights, overlaps, strict=True):
-            first, second, both = overlap.at(own)
+            first, second, both = overlap.at(chunk_pairs)
             lengths, shared = lengths + weight * (first + second), shared + weight * both
         difference = np.broadcast_to(lengths - 2 * shared, [len(part.first) for part in chunk])
         scale = max(scale, float(np.max(lengths)))
@@ -95,8 +95,8 @@ def _kinds(blocks: Sequence[Block]) -> dict[int, Kinds] | None:
             continue
         if not isinstance(factor, OrbitQueries) or len(factor.kinds) != len(block.axes):
             return None
-        for axis, own in zip(block.axes, factor.kinds, strict=True):
-            if kinds.setdefault(axis, own) is not own and not np.array_equal(kinds[axis].labels, own.labels):
+        for axis, cell_kinds in zip(block.axes, factor.kinds, strict=True):
+            if not np.array_equal(kinds.setdefault(axis, cell_kinds).labels, cell_kinds.labels):
                 return None
     return dict(sorted(kinds.items()))
 
@@ -128,14 +128,14 @@ class _Pairs(NamedTuple):
 def _chunks(pairs: list[_Pairs]) -> Iterator[list[_Pairs]]:
     """All pairs of orbits in pieces, cut along the attribute with most pairs."""
     longest = max(range(len(pairs)), key=lambda place: len(pairs[place].first))
-    others = prod(len(own.first) for place, own in enumerate(pairs) if place != longest)
+    others = prod(len(axis_pairs.first) for place, axis_pairs in enumerate(pairs) if place != longest)
     step = max(1, _CHUNK // others)
     for start in range(0, len(pairs[longest].first), step):
         piece = pairs[longest].at(slice(start, start + step))
-        yield [piece if place == longest else own for place, own in enumerate(pairs)]
+        yield [piece if place == longest else axis_pairs for place, axis_pairs in enumerate(pairs)]
 
 
-class _Overlap(NamedTuple):
+class _BlockOverlap(NamedTuple):
     """The Gram of a block's queries over sums of kinds, and its differences."""
 
     axes: tuple[int, ...]
@@ -145,19 +145,19 @@ class _Overlap(NamedTuple):
     """The differences on the other attributes, and the size of the kind."""
 
     @staticmethod
-    def of(block: Block) -> _Overlap:
+    def of(block: Block) -> _BlockOverlap:
         if not block.factors:
-            return _Overlap((), np.ones((), np.int64), {})
+            return _BlockOverlap((), np.ones((), np.int64), {})
         (factor,) = block.factors
         assert isinstance(factor, OrbitQueries)
         sums = [len(factor.kinds[place]) for place in factor.summed]
         gram = integer_product(factor.queries.array.T, factor.queries.array).reshape([*sums, *sums])
         parts = {
-            axis: (part, int(own.sizes[part.kind]))
-            for axis, own, part in zip(block.axes, factor.kinds, factor.parts, strict=True)
+            axis: (part, int(cell_kinds.sizes[part.kind]))
+            for axis, cell_kinds, part in zip(block.axes, factor.kinds, factor.parts, strict=True)
             if part is not None
         }
-        return _Overlap(tuple(block.axes[place] for place in factor.summed), gram, parts)
+        return _BlockOverlap(tuple(block.axes[place] for place in factor.summed), gram, parts)
 
     def at(self, pairs: dict[int, _Pairs], dtype: type = float) -> tuple[Array, Array, Array]:
         """The squared lengths of both columns and their product, for all combinations of pairs on each attribute."""
@@ -167,17 +167,17 @@ class _Overlap(NamedTuple):
         gram: Array = self.gram.astype(dtype)
         first, second, both = gram[(*ones, *ones)], gram[(*others, *others)], gram[(*ones, *others)]
         for axis, (part, size) in self.parts.items():
-            own = pairs[axis]
-            norm, product = part.norm_power(size, 2), 2 * part.own * part.rest + (size - 2) * part.rest**2
-            inside, outside = own.first == part.kind, own.second == part.kind
-            shared = np.where(own.same, norm, product) * (inside & outside)
+            axis_pairs = pairs[axis]
+            norm, product = part.norm_power(size, 2), 2 * part.diagonal * part.rest + (size - 2) * part.rest**2
+            inside, outside = axis_pairs.first == part.kind, axis_pairs.second == part.kind
+            shared = np.where(axis_pairs.same, norm, product) * (inside & outside)
             first = first * (norm * inside).astype(dtype).reshape(shape[axis])
             second = second * (norm * outside).astype(dtype).reshape(shape[axis])
             both = both * shared.astype(dtype).reshape(shape[axis])
         return first, second, both
 
 
-def _exactly(blocks: Sequence[Block], overlaps: Sequence[_Overlap], pairs: dict[int, _Pairs]) -> Fraction:
+def _exactly(blocks: Sequence[Block], overlaps: Sequence[_BlockOverlap], pairs: dict[int, _Pairs]) -> Fraction:
     """The squared length of one difference."""
     total = Fraction(0)
     for block, overlap in zip(blocks, overlaps, strict=True):

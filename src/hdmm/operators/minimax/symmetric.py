@@ -62,7 +62,7 @@ def worst_symmetric(workload: Encoded, limits: Limits, effort: Effort) -> Propos
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _TypeRows:
     """All types of rows as one block sees them, in coordinates of what is asked of the block."""
 
     span: Array
@@ -89,7 +89,7 @@ class _Types:
             if len(axes) < len(product.axes):
                 raise TooLargeError("an attribute of one cell")
             row_types = [kind_types(product, axis, kinds[axis]) for axis in axes]
-            classes = prod(len(one) for one in row_types)
+            classes = prod(len(axis_types) for axis_types in row_types)
             for place, block in enumerate(symmetry.blocks):
                 choice = _choice(symmetry, block)
                 if not all(axis in product.axes for axis, _ in choice):
@@ -112,7 +112,7 @@ class _Types:
                 count += classes
         self.count = count
         self.rows = [
-            _Rows(
+            _TypeRows(
                 span,
                 np.vstack([np.zeros((0, len(aside))), *(rows for rows, _ in part)]),
                 np.concatenate([np.zeros(0, np.int64), *(which for _, which in part)]),
