@@ -49,7 +49,7 @@ def losses(monkeypatch):
         found.append(loss(*given))
         return found[-1]
 
-    monkeypatch.setattr(integer, "loss", counted)
+    monkeypatch.setattr("hdmm.objective.loss", counted)
     return found
 
 

@@ -160,9 +160,7 @@ def test_a_plan_tells_what_rounding_to_integers_cost(noise, tmp_path):
     )
     assert rounding_cost(plan) == pytest.approx(cost, abs=1e-12)
     assert 0 < abs(rounding_cost(plan)) <= 1e-4
-    assert f"rounding them changed the RMSE by {100 * rounding_cost(plan):+.2g}%" in plan.describe(
-        Goal().budgets(noise)[0]
-    )
+    assert f"rounding changed the RMSE by {100 * rounding_cost(plan):+.2g}%" in plan.describe(Goal().budgets(noise)[0])
     plan.save(tmp_path / "p.plan")
     assert rounding_cost(hdmm.Plan.load(tmp_path / "p.plan")) == rounding_cost(plan)
 

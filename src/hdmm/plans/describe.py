@@ -47,6 +47,11 @@ def _totals(plan: Plan) -> bool:
     return plan.goal.aim == "total" and not plan.targets
 
 
+def _measure(plan: Plan) -> str:
+    """What the plan makes small, in words."""
+    return "RMSE" if _totals(plan) else "largest error"
+
+
 def rounding_cost(plan: Plan) -> float:
     """What rounding the strategy's queries to integers added to the RMSE, as a share of it."""
     candidates = [tried for tried in plan.search if tried.operator == plan.operator and tried.error is not None]
@@ -57,7 +62,7 @@ def _rounding_lines(plan: Plan) -> list[str]:
     rounding = rounding_cost(plan)
     if not rounding:
         return []
-    return [f"its queries are integers; rounding them changed the RMSE by {100 * rounding:+.2g}%, counted below"]
+    return [f"its queries are integers; rounding changed the {_measure(plan)} by {100 * rounding:+.2g}%, counted below"]
 
 
 def _sensitivity_lines(plan: Plan) -> list[str]:
@@ -86,7 +91,7 @@ def _candidate_lines(plan: Plan) -> list[str]:
         return []
     others = sorted(errors.items(), key=lambda pair: pair[1])
     ratios = ", ".join(f"{name} {error / best:,.2f}" for name, error in others)
-    measure = "RMSE" if _totals(plan) else "largest error"
+    measure = _measure(plan)
     return [f"the {measure} of the other candidates, as a multiple of its own: {ratios}"]
 
 

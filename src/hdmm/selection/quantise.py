@@ -16,15 +16,17 @@ from math import ceil, exp, floor, inf, log, prod, sqrt
 from typing import Any, final
 
 from hdmm.errors import TooLargeError
-from hdmm.estimators.estimator import LinearEstimator, loss
+from hdmm.estimators.estimator import LinearEstimator
 from hdmm.estimators.least_squares import local_least_squares
 from hdmm.matrix import MAX_ENTRY, Dense, Identity, Matrix, Norm, Spiked, Total
 from hdmm.matrix.orbits import OrbitQueries
+from hdmm.objective import Objective
 from hdmm.strategy import Block, Strategy
 from hdmm.strategy.block import REACH, largest_reach
 from hdmm.strategy.integers import round_factor
 from hdmm.workload import Encoded
 
+_TOTAL_ERROR = Objective()
 _LEAST_BITS = 8
 """The coarsest precision that is tried for all factors."""
 _MOST_BITS = MAX_ENTRY.bit_length() - 1
@@ -66,10 +68,11 @@ class Quantised:
         return sqrt(1 + self.growth) - 1
 
 
-def quantise(strategy: Strategy, workload: Encoded, norm: Norm) -> Quantised | str:
+def quantise(strategy: Strategy, workload: Encoded, norm: Norm, objective: Objective = _TOTAL_ERROR) -> Quantised | str:
     """The strategy with integer queries, itself if they are integers already; or the reason why there is none.
 
-    Queries that are published as they are asked cannot be rounded.
+    Rounding must not make worse what the objective makes small. Queries that are published as they are asked cannot be
+    rounded.
     """
     if not _answers(local_least_squares(strategy), workload):
         return "its strategy does not answer every question"
@@ -79,7 +82,7 @@ def quantise(strategy: Strategy, workload: Encoded, norm: Norm) -> Quantised | s
         return Quantised(local_least_squares(_as_in_files(strategy)), 0.0)
     if strategy.family == "direct":
         return "the questions are not integer queries, and only those can be measured as they are asked"
-    quantised = _Quantiser(strategy, workload, norm).least_precise()
+    quantised = _Quantiser(strategy, workload, norm, objective).least_precise()
     if quantised is None:
         return "its queries cannot be rounded to integers that still answer every question"
     _check_reach(quantised.strategy)
@@ -90,14 +93,15 @@ def quantise(strategy: Strategy, workload: Encoded, norm: Norm) -> Quantised | s
 class _Quantiser:
     """Rounds the factors of a strategy to several precisions; the same factor to the same precision only once."""
 
-    def __init__(self, strategy: Strategy, workload: Encoded, norm: Norm) -> None:
+    def __init__(self, strategy: Strategy, workload: Encoded, norm: Norm, objective: Objective) -> None:
         self._strategy = strategy
         self._workload = workload
         self._norm: Norm = norm
         self._fractional = {
             id(factor): factor for block in strategy.blocks for factor in block.factors if factor.dtype.kind != "i"
         }
-        self._loss = loss(local_least_squares(strategy), workload, norm)
+        self._objective = objective
+        self._value = objective.value(local_least_squares(strategy), workload, norm)
         self._rounded = cache(lambda key, bits: round_factor(self._fractional[key], bits, norm))
 
     def least_precise(self) -> Quantised | None:
@@ -155,7 +159,8 @@ class _Quantiser:
             return None
         if not _answers(estimator, self._workload):
             return None
-        return Quantised(estimator, loss(estimator, self._workload, self._norm) / self._loss - 1)
+        value = self._objective.value(estimator, self._workload, self._norm)
+        return Quantised(estimator, value / self._value - 1 if self._value else 0.0)
 
     def _at(self, precisions: Mapping[int, int]) -> Strategy | None:
         try:

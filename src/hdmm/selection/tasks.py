@@ -118,7 +118,7 @@ class Judge:
                 return Outcome(task.name, task.operator, reason=proposal.reason)
             bound = proposal.bound
             check_memory(least_squares(proposal.strategy), self.workload)
-            quantised = quantise(proposal.strategy, self.workload, NORM[self.noise])
+            quantised = quantise(proposal.strategy, self.workload, NORM[self.noise], self.objective)
             if isinstance(quantised, str):
                 return Outcome(task.name, task.operator, bound=bound, reason=quantised)
             estimator = quantised.estimator
