@@ -29,7 +29,8 @@ from hdmm.privacy.ledger import chain, ledger
 
 path, when, name = sys.argv[1].split("."), sys.argv[2], sys.argv[3]
 if path[0] == "chunked" and name != "wait":
-    engine._MOST = engine._LEAST = 4 << 20  # so that few records are enough to be written to the disk
+    assert engine._MOST_MEMORY >= engine._LEAST_MEMORY  # there are such names
+    engine._MOST_MEMORY = engine._LEAST_MEMORY = 4 << 20  # so that few records are enough to be written to the disk
 modules = (chain, chunked, file, ledger, publish, stoppable)
 owner = {module.__name__.split(".")[-1]: module for module in modules}[path[0]]
 for step in path[1:-1]:
@@ -69,7 +70,7 @@ def plan() -> hdmm.Plan:
 
 @pytest.fixture
 def place(tmp_path: Path, plan: hdmm.Plan) -> Path:
-    """Three records of every person, of whom two count."""
+    """Three records of every person, of which two count."""
     lines = [f"{MARK}{row % PEOPLE:036d},{'FM'[row % 2]},{row % 5}\n" for row in range(3 * PEOPLE)]
     (tmp_path / "people.csv").write_text("patient,sex,age\n" + "".join(lines))
     plan.save(tmp_path / "people.plan")
