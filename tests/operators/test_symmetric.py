@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 
 import hdmm
 from hdmm import operators
+from hdmm.demand import roots
 from hdmm.demand.symmetry import symmetry_of
 from hdmm.estimators.least_squares import local_least_squares, strategy_loss
 from hdmm.matrix.axis_gram import DenseGram
 from hdmm.objective import Objective
+from hdmm.operators import symmetric_search
 from hdmm.operators.base import Aside
+from hdmm.operators.integer_span import integer_basis
+from hdmm.operators.lower_bound import sum_of_bounds
 from hdmm.operators.minimax.search import least_worst
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.symmetric_search import dual_bound
@@ -177,7 +181,88 @@ def test_a_workload_that_treats_too_few_cells_alike_is_left_to_others():
     workload = hdmm.Workload(schema).add("x", a=hdmm.Prefix(), b=hdmm.Prefix())
     proposal = operators.Symmetric().propose(workload.encoded, 2)
     assert isinstance(proposal, Aside)
-    assert "too few cells are alike" in proposal.reason
+    assert proposal.reason == "more than 1,643 questions differ over 10,000 combinations of unlike cells"
+    one = dual_bound(hdmm.Workload(schema).add("x", a=hdmm.Prefix()).encoded.gram())
+    assert one is not None
+    assert proposal.bound == pytest.approx(one**2, rel=1e-2)
+
+
+def test_few_questions_over_many_unlike_cells_are_certified():
+    """4,000 combinations of cells differ, and the questions span 140 dimensions of them."""
+    schema = hdmm.Schema(sex=["F", "M"], age=range(50), income=range(80))
+    workload = (
+        hdmm.Workload(schema)
+        .add("ages", age=hdmm.Prefix(), sex=hdmm.Identity())
+        .add("incomes", income=hdmm.Prefix())
+        .add("both", age=hdmm.Ranges([(0, 17), (18, 49)]), income=hdmm.Ranges([(0, 9), (10, 39), (40, 79)]))
+    )
+    plan = hdmm.select(workload, "gaussian", operators=[operators.Symmetric()])
+    assert plan.certificate is not None
+    assert 0 <= plan.certificate < 2e-3
+    strategy = plan.mechanism.strategy
+    residual = hdmm.select(workload, "gaussian", operators=[operators.Residual()])
+    assert plan.rmse(BUDGET) < 0.97 * residual.rmse(BUDGET)
+    assert residual.bound(BUDGET) == pytest.approx(plan.bound(BUDGET), rel=2e-3)
+    assert all(local_least_squares(strategy).supports(product) for product in workload.encoded.products)
+
+
+@settings(max_examples=25)
+@given(workloads())
+def test_the_optimum_is_the_same_by_pivots_and_written_out(workload):
+    encoded = workload.encoded.sought
+    if not encoded.axes:
+        return
+    written = symmetry_of(encoded.gram())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(roots, "_SMALL", 0)
+        patch.setattr(roots, "_MAX_WRITTEN_ROWS", 0)
+        pivoted = symmetry_of(encoded.gram())
+        proposal = proposed(operators.Symmetric(), encoded, 2)
+    assert [block.within for block in pivoted.blocks] == [block.within for block in written.blocks]
+    for first, second in zip(written.blocks, pivoted.blocks, strict=True):
+        assert first.root.shape == second.root.shape
+        gram = first.root @ first.root.T
+        assert np.allclose(gram, second.root @ second.root.T, rtol=0, atol=1e-9 * gram.max())
+    assert dense_loss(encoded, proposal.strategy) == pytest.approx(
+        dense_loss(encoded, proposed(operators.Symmetric(), encoded, 2).strategy), rel=1e-4
+    )
+
+
+@settings(max_examples=40)
+@given(workloads(), st.integers(1, 12))
+def test_bounds_over_some_cells_or_of_single_products_are_bounds(workload, orbits):
+    encoded = workload.encoded.sought
+    if not encoded.axes:
+        return
+    least = opt0_gaussian(DenseGram(dense_gram(encoded)), tolerance=1e-6).error
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(symmetric_search, "_MAX_SAMPLED_ORBITS", orbits)
+        sampled = symmetric_search.sampled_bound(encoded.gram())
+    assert sampled is not None
+    assert sampled <= least * (1 + 1e-9)
+    assert sum_of_bounds(encoded) <= least * (1 + 1e-9)
+
+
+def test_all_cells_give_the_bound_itself():
+    gram = WAYS["products"].encoded.gram()
+    assert symmetric_search.sampled_bound(gram) == pytest.approx(dual_bound(gram), rel=1e-9)
+
+
+def test_sums_of_small_tables_have_a_basis_of_small_integers():
+    """f(a) + g(b) + h(c): cells that are far apart need fractions, those near the first one do not."""
+    shape = (7, 6, 5)
+    units = [np.eye(size)[places] for size, places in zip(shape, np.indices(shape).reshape(3, -1), strict=True)]
+    values, vectors = np.linalg.eigh(np.sum([one @ one.T for one in units], axis=0))
+    root = vectors[:, values > 1e-9]
+    basis = integer_basis(root, shape)
+    assert basis is not None
+    assert basis.shape == (7 + 6 + 5 - 2, 7 * 6 * 5)
+    assert abs(basis).max() <= 2
+    assert np.allclose(basis.T @ np.linalg.lstsq(basis.T.astype(float), root, rcond=1e-10)[0], root)
+
+
+def test_queries_without_small_integers_have_no_integer_basis():
+    assert integer_basis(np.array([[1.0], [np.sqrt(2)], [0.3]]), (3,)) is None
 
 
 def test_it_is_for_gaussian_noise():

@@ -16,18 +16,18 @@ import numpy as np
 
 from hdmm.demand.kinds import kinds_of
 from hdmm.demand.kron_loss import Problem
+from hdmm.demand.roots import root_of
 from hdmm.errors import TooLargeError
 from hdmm.matrix.arrays import Array
 from hdmm.matrix.axis_gram import AxisGram, OnesGram
-from hdmm.matrix.gram import Gram, kron_dense
+from hdmm.matrix.gram import Gram
 from hdmm.matrix.orbits import Kinds
 
-MAX_ORBITS = 3000
+MAX_ORBITS = 1 << 17
 """The most combinations of kinds."""
 _MAX_BLOCKS = 1 << 12
 _ROUNDING = 1e-13
 """A smaller share of a Gram's diagonal is rounding."""
-_EPS = float(np.finfo(float).eps)
 
 
 @final
@@ -70,8 +70,12 @@ class Symmetry:
         return cells
 
 
-def symmetry_of(gram: Gram) -> Symmetry:
-    """The symmetry of a Gram; a TooLargeError where there is too little of it."""
+def symmetry_of(gram: Gram, most: int | None = None) -> Symmetry:
+    """The symmetry of a Gram; a TooLargeError if there is too little of it.
+
+    With ``most`` the Gram is restricted to some of its cells, so that at most this many combinations of kinds are left.
+    The least error is then no larger than before: who has no records in the other cells loses nothing.
+    """
     touched = {axis for term in gram.terms for axis in term.factors}
     axes = tuple(axis for axis, size in enumerate(gram.sizes) if size > 1 and axis in touched)
     problem = Problem(gram, axes)
@@ -79,11 +83,26 @@ def symmetry_of(gram: Gram) -> Symmetry:
     for place in range(len(axes)):
         kinds.append(kinds_of(problem, place))
         orbits = prod(len(kind) for kind in kinds)
-        if orbits > MAX_ORBITS:
+        if orbits > MAX_ORBITS and most is None:
             raise TooLargeError(f"too few cells are alike: more than {MAX_ORBITS:,} combinations of them differ")
     reduced = [[_reduced(kind, factor) for factor in problem.factors[place]] for place, kind in enumerate(kinds)]
+    if most is not None:
+        chosen = _evenly_chosen([len(kind) for kind in kinds], most)
+        kinds = [kind.only(some) for kind, some in zip(kinds, chosen, strict=True)]
+        reduced = [
+            [(means[np.ix_(some, some)], rest[some]) for means, rest in factors]
+            for factors, some in zip(reduced, chosen, strict=True)
+        ]
     blocks = (_block(problem, kinds, reduced, within, terms) for within, terms in _choices(problem, reduced).items())
     return Symmetry(axes, tuple(kinds), tuple(block for block in blocks if block is not None))
+
+
+def _evenly_chosen(counts: Sequence[int], most: int) -> list[Array]:
+    """Some of the kinds of every attribute, evenly spaced: as many as leave at most this many combinations."""
+    limit = max(counts, default=1)
+    while limit > 1 and prod(min(count, limit) for count in counts) > most:
+        limit -= 1
+    return [np.unique(np.linspace(0, count - 1, min(count, limit)).round().astype(np.int64)) for count in counts]
 
 
 Reduced = tuple[Array, Array]
@@ -135,23 +154,20 @@ def _block(
             coefficients = coefficients * np.array([reduced[place][at][0][0, 0] for at in which[:, place]])
         elif not all(isinstance(problem.factors[place][at], OnesGram) for at in which[:, place]):
             summed.append(place)
-    gram = np.zeros((prod(len(kinds[place]) for place in summed),) * 2)
-    scale = 0.0
-    for coefficient, row in zip(coefficients, which, strict=True):
-        factors = [reduced[place][row[place]][0] for place in summed]
-        gram += coefficient * kron_dense(factors)
-        scale += abs(coefficient) * prod(float(abs(factor).max()) for factor in factors)
-    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-    if values[-1] <= 0:
-        return None
-    kept = values > len(values) * _EPS * max(values[-1], scale)
-    if not kept.any():
+    root = root_of(
+        [
+            (float(coefficient), [reduced[place][row[place]][0] for place in summed])
+            for coefficient, row in zip(coefficients, which, strict=True)
+        ],
+        [len(kinds[place]) for place in summed],
+    )
+    if root is None:
         return None
     sizes = [int(kinds[place].sizes[kind]) for place, kind in enumerate(within) if kind is not None]
     return SymmetricBlock(
         within,
         tuple(summed),
-        vectors[:, kept] * np.sqrt(values[kept]),
+        root,
         float(prod(size - 1 for size in sizes)),
         prod((size - 1) / size for size in sizes),
     )

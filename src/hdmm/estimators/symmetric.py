@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product as combinations
 from math import prod
 from typing import final
@@ -106,8 +105,7 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
         if choice not in self._choices:
             return asked
         part = self._parts[self._choices[choice]]
-        within = 0.0  # in the span of all sums that the block sees, of which it measures some combinations
-        outside = 0.0
+        seen = 0.0  # the squares of the rows, projected on what the block measures
         for coefficient, reduced in self._terms(product):
             value = coefficient * self._differences(choice, reduced)
             constant = [
@@ -115,10 +113,9 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
                 for axis, gram in reduced.items()
                 if axis not in part.compared and axis not in part.summed
             ]
-            within += value * prod(constant) * part.contract(None, reduced)
-            outside += value * prod(constant) * part.contract(part.outside, reduced)
+            seen += value * prod(constant) * part.contract(part.queries.T, part.inverse, reduced)
         untouched = prod(len(self._kinds[axis]) for axis in part.summed if axis not in product.axes)
-        return asked - (within - outside) / untouched
+        return asked - seen / untouched
 
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
         return np.array([self._squared_error(product, noise) for product in products])
@@ -132,7 +129,7 @@ class SymmetricLeastSquares(LinearEstimator[list[Array]]):
                     size = int(self._kinds[axis].sizes[kind])
                     value *= reduced[axis].rest[kind] * (size - 1) / size**2 if axis in reduced else 0.0
                 if value:
-                    value *= part.contract(part.covariance, reduced)
+                    value *= part.contract(part.inverse, part.inverse, reduced)
                     unseen = (gram for axis, gram in reduced.items() if axis not in part.axes)
                     total += value * prod(gram.evenly_spread for gram in unseen)
         return max(total, 0.0)
@@ -251,35 +248,14 @@ class _MeasuredPart:
         """The larger number of queries or sums."""
         return max(self.inverse.shape)
 
-    @cached_property
-    def covariance(self) -> Array:
-        """(BᵀB)⁺."""
-        return self.inverse @ self.inverse.T
-
-    @cached_property
-    def outside(self) -> Array:
-        """The projection on what the queries do not see; squared, so that rounding is small where it is nothing."""
-        left = np.eye(self.queries.shape[1]) - self.inverse @ self.queries
-        return left @ left.T
-
-    def contract(self, matrix: Array | None, reduced: Mapping[int, _ReducedGram]) -> float:
-        """The trace of a matrix over the sums with what a product asks of them: all ones where it asks a total.
-
-        None is the identity.
-        """
-        if matrix is None:
-            return prod(
-                float(np.trace(reduced[axis].means)) if axis in reduced else float(len(self.kinds[axis]))
-                for axis in self.summed
-            )
-        left = matrix
-        for axis in self.summed:
-            size = len(self.kinds[axis])
-            rest = len(left) // size
-            pairs = left.reshape(size, rest, size, rest)
-            means = reduced[axis].means if axis in reduced else np.ones((size, size))
-            left = np.einsum("arbs,ab->rs", pairs, means)
-        return float(left.sum())
+    def contract(self, left: Array, right: Array, reduced: Mapping[int, _ReducedGram]) -> float:
+        """tr(LᵀGR) with columns over the sums, and G what a product asks of them: all ones where it asks a total."""
+        shape = [*self.table, left.shape[1]]
+        unasked = tuple(place for place, axis in enumerate(self.summed) if axis not in reduced)
+        first, second = (columns.reshape(shape).sum(axis=unasked) for columns in (left, right))
+        for place, axis in enumerate(axis for axis in self.summed if axis in reduced):
+            second = np.moveaxis(np.tensordot(reduced[axis].means, second, axes=(1, place)), 0, place)
+        return float(np.vdot(first, second))
 
     def estimate(self, answers: Array) -> Array:
         """The sums over kinds for each of the differences."""

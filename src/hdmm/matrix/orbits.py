@@ -59,6 +59,10 @@ class Kinds:
         """The cells of a kind."""
         return np.flatnonzero(self.labels == kind)
 
+    def only(self, chosen: Array) -> Kinds:
+        """The cells of some kinds, which are given in rising order."""
+        return Kinds(np.searchsorted(chosen, self.labels[np.isin(self.labels, chosen)]))
+
     def sums(self, x: Array) -> Array:
         """The sum over each kind, along the first axis."""
         if len(self) == self.cells:  # each cell by itself; kinds may come in any order

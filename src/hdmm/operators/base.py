@@ -46,6 +46,8 @@ class Aside:
     """The reason why an operator has no strategy for a workload."""
 
     reason: str
+    bound: float | None = None
+    """A lower bound on the error of every strategy, if one was found all the same."""
 
 
 class Operator(ABC):

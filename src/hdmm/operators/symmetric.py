@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from hdmm.demand.symmetry import symmetry_of
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Norm
 from hdmm.operators.base import Aside, Limits, Operator, Proposal, WorstCase
+from hdmm.operators.lower_bound import workload_bound
 from hdmm.operators.minimax.symmetric import worst_symmetric
-from hdmm.operators.symmetric_search import SymmetricSearch
+from hdmm.operators.symmetric_search import SymmetricSearch, measurable_symmetry
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.workload import Encoded
 
@@ -29,10 +29,9 @@ class Symmetric(Operator, WorstCase):
         if norm == 1:
             return Aside("it is for Gaussian noise")
         try:
-            symmetry = symmetry_of(workload.compact.gram())
+            search = SymmetricSearch(measurable_symmetry(workload.compact.gram()))
         except TooLargeError as error:
-            return Aside(str(error))
-        search = SymmetricSearch(symmetry)
+            return Aside(str(error), workload_bound(workload.compact))
         search.run(effort)
         return Proposal(search.strategy(workload.sizes), search.bound)
 

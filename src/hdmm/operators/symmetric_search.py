@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 from typing import final
 
 import numpy as np
 
+from hdmm.demand.roots import MAX_ROOT_WORK
 from hdmm.demand.symmetry import SymmetricBlock, Symmetry, symmetry_of
 from hdmm.errors import TooLargeError
 from hdmm.matrix import Array, Dense, Gram
 from hdmm.matrix.orbits import OrbitQueries, Within
+from hdmm.operators.integer_span import integer_basis
 from hdmm.operators.opt0.relaxation import Relaxation
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.parallel import one_blas_thread
@@ -30,17 +33,26 @@ _TOLERANCE = 3e-5
 """The search ends as soon as the total squared error is proved to be this close to the least, relatively."""
 _BOUND_TOLERANCE = 2e-3
 """The same if only the bound is wanted."""
-_MAX_BOUND_WORK = 1 << 31
+_MAX_BOUND_WORK = 1 << 34
 """The most multiplications of one iteration if only the bound is wanted."""
+_MAX_ENTRIES = 1 << 22
+"""The most entries of all queries over combinations of kinds: plan files hold them."""
+_MAX_SAMPLED_ORBITS = 700
+"""How many combinations of kinds are looked at if there are too many."""
 _MAX_ITERATIONS = 200
 _PATIENCE = 25
 """The most iterations in a row that do not bring the gap down by a hundredth."""
 _FILLING = 1e-8
 """What is added to the mean eigenvalue of a Gram so that its strategy spans everything."""
-_MAX_DENOMINATOR = 12
-"""The largest denominator of a basis of small numbers."""
-_WHOLE = 1e-7
-"""How far from an integer an entry of the basis may be."""
+
+
+def measurable_symmetry(gram: Gram) -> Symmetry:
+    """The symmetry of a Gram; a TooLargeError if its queries would be too large to be kept."""
+    symmetry = symmetry_of(gram)
+    entries = sum(block.root.size for block in symmetry.blocks)
+    if entries > _MAX_ENTRIES:
+        raise TooLargeError(f"its queries would have {entries:,} entries, and at most {_MAX_ENTRIES:,} are kept")
+    return symmetry
 
 
 def dual_bound(gram: Gram) -> float | None:
@@ -52,14 +64,30 @@ def dual_bound(gram: Gram) -> float | None:
         symmetry = symmetry_of(gram)
     except TooLargeError:
         return None
+    return _bound(symmetry) if _work(symmetry) <= _MAX_BOUND_WORK else None
+
+
+def sampled_bound(gram: Gram) -> float | None:
+    """The same for questions over some of the cells: lower, but quick. None if an attribute has too many cells."""
+    try:
+        return _bound(symmetry_of(gram, _MAX_SAMPLED_ORBITS))
+    except TooLargeError:
+        return None
+
+
+def _bound(symmetry: Symmetry) -> float:
     if not symmetry.blocks:  # nobody is counted
         return 0.0
-    if sum(block.root.shape[0] * block.root.shape[1] ** 2 for block in symmetry.blocks) > _MAX_BOUND_WORK:
-        return None
-    search = SymmetricSearch(symmetry)
+    search = SymmetricSearch(symmetry, measured=False)
     with one_blas_thread():
         search.run(DEFAULT, _BOUND_TOLERANCE)
     return search.bound
+
+
+def _work(symmetry: Symmetry) -> int:
+    """Multiplications of one iteration; finding eigenvalues takes ten times as long as multiplying."""
+    shapes = [block.root.shape for block in symmetry.blocks]
+    return sum((rows + 10 * rank) * rank**2 for rows, rank in shapes)
 
 
 @final
@@ -130,8 +158,12 @@ class Orbits:
         self._symmetry = symmetry
         self.cells = symmetry.cells
         self.weights = np.ones(symmetry.shape)
-        self.bases = [_basis(block.root) for block in symmetry.blocks]
+
+    @cached_property
+    def bases(self) -> list[Array | None]:
         """Integer rows that span what each block asks; None where a strategy must span everything."""
+        shape = self._symmetry.shape
+        return [integer_basis(block.root, [shape[place] for place in block.summed]) for block in self._symmetry.blocks]
 
     def reach(self, roots: Sequence[Array], bounding: Sequence[Array]) -> Reached:
         """X for roots of the blocks' Grams; the bound is that for other roots, if these are filled up."""
@@ -196,15 +228,19 @@ class Orbits:
 
 @final
 class SymmetricSearch:
-    """The search for the weights of the orbits that make the total squared error least."""
+    """The search for the weights of the orbits that make the total squared error least.
 
-    def __init__(self, symmetry: Symmetry) -> None:
+    Without ``measured`` only the bound is of use: its strategies may not survive rounding.
+    """
+
+    def __init__(self, symmetry: Symmetry, measured: bool = True) -> None:
         self._orbits = Orbits(symmetry)
-        self._bounding = [block.root for block in symmetry.blocks]
-        self._roots = [
-            root if basis is not None else filled(root)
-            for root, basis in zip(self._bounding, self._orbits.bases, strict=True)
-        ]
+        self._bounding = self._roots = [block.root for block in symmetry.blocks]
+        if measured:
+            self._roots = [
+                root if basis is not None else filled(root)
+                for root, basis in zip(self._bounding, self._orbits.bases, strict=True)
+            ]
         self.bound = 0.0
         """No strategy has a smaller total squared error at unit noise."""
         self._best: Reached | None = None
@@ -237,27 +273,11 @@ class SymmetricSearch:
         return self._orbits.strategy(self._best, sizes)
 
 
-def _basis(root: Array) -> Array | None:
-    """Integer rows that span the columns of a root, a multiple of the identity on some of their entries.
-
-    None for one that has none of small numbers.
-    """
-    from scipy.linalg import qr
-
-    columns, rank = root.shape
-    if rank == columns:
-        return np.eye(columns, dtype=np.int64)
-    directions = np.linalg.qr(root)[0]
-    pivots = np.sort(qr(directions.T, mode="r", pivoting=True)[1][:rank])
-    basis = np.linalg.solve(directions[pivots].T, directions.T)
-    for denominator in range(1, _MAX_DENOMINATOR + 1):
-        whole = np.rint(denominator * basis)
-        if abs(denominator * basis - whole).max() <= _WHOLE:
-            return whole.astype(np.int64)
-    return None
-
-
 def filled(root: Array) -> Array:
     """A root of the same Gram with a little more on the diagonal, which spans everything."""
+    if len(root) ** 3 > MAX_ROOT_WORK:
+        raise TooLargeError(
+            f"{len(root):,} combinations of unlike cells are too many if no integers span the questions"
+        )
     values, vectors = np.linalg.eigh(root @ root.T)
     return vectors * np.sqrt(np.maximum(values, 0) + _FILLING * values.sum() / len(values))

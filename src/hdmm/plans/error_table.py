@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from math import prod, sqrt
-from typing import TYPE_CHECKING, Any, final
+from math import sqrt
+from typing import TYPE_CHECKING, Any
 
 from hdmm import baselines
 from hdmm.accuracy.predict import rmse
-from hdmm.bounds import svd_bound
 from hdmm.errors import BudgetError
 from hdmm.estimators.estimator import LinearEstimator
-from hdmm.matrix import AxisGram, Gram
-from hdmm.operators.symmetric_search import dual_bound
+from hdmm.operators.lower_bound import ProductBounds
 from hdmm.plans.mechanism import Mechanism
 from hdmm.plans.plan import Plan
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import Calibration, unit_variance
-from hdmm.workload import EncodedProduct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,8 +23,6 @@ _BASELINES: dict[str, baselines.Identity | baselines.Plain] = {
     "plain": baselines.Plain(),
 }
 """What a plan is listed beside."""
-_MAX_DUAL_CELLS = 256
-"""The most cells of an attribute whose dual is solved: it is at once."""
 
 
 def error_table(plan: Plan, budget: Budget) -> pa.Table:
@@ -37,7 +32,7 @@ def error_table(plan: Plan, budget: Budget) -> pa.Table:
     encoded, noise = plan.workload.encoded, plan.mechanism.calibrate(budget)
     others = {name: _simple(plan, operator, budget) for name, operator in _BASELINES.items()}
     unit = unit_variance(plan.noise, budget, plan.unit.rows)
-    bounds = _ProductBounds(encoded.sizes)
+    bounds = ProductBounds(encoded.sizes)
     rows = []
     for product, code in zip(plan.workload.products, encoded.products, strict=True):
         predicted = plan.accuracy(product.name, budget)
@@ -54,32 +49,6 @@ def error_table(plan: Plan, budget: Budget) -> pa.Table:
             }
         )
     return pa.Table.from_pylist(rows)
-
-
-@final
-class _ProductBounds:
-    """Lower bounds on the loss of every strategy for single products; Grams that products share are looked at once."""
-
-    def __init__(self, sizes: tuple[int, ...]) -> None:
-        self._sizes = sizes
-        self._duals: dict[int, float | None] = {}
-
-    def of(self, product: EncodedProduct) -> float | None:
-        """The better of the SVD bound and of the dual, which is a product over the attributes."""
-        gram = Gram(self._sizes, product.terms)
-        bounds = [svd_bound(gram)]
-        if product.condition is not None:
-            bounds.append(dual_bound(gram.on(product.axes)))
-        elif all(self._dual(factor) is not None for factor in product.grams.values()):
-            bounds.append(product.squares * prod(self._dual(factor) or 0.0 for factor in product.grams.values()))
-        return max((bound for bound in bounds if bound is not None), default=None)
-
-    def _dual(self, factor: AxisGram) -> float | None:
-        if id(factor) not in self._duals:
-            gram = Gram.of(factor)
-            small = factor.size <= _MAX_DUAL_CELLS and factor.two_eigenvalues() is None
-            self._duals[id(factor)] = dual_bound(gram) if small else svd_bound(gram)
-        return self._duals[id(factor)]
 
 
 def _simple(

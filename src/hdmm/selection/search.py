@@ -12,7 +12,7 @@ from hdmm.bounds import svd_bound
 from hdmm.errors import InputError, TooLargeError
 from hdmm.matrix import Norm
 from hdmm.operators.base import Operator
-from hdmm.operators.symmetric_search import dual_bound
+from hdmm.operators.lower_bound import workload_bound
 from hdmm.optimise.descent import Effort
 from hdmm.plans import Candidate
 from hdmm.privacy.budget import Budget
@@ -78,12 +78,12 @@ def known_bound(workload: Encoded, norm: Norm, stages: Stages) -> float | None:
 
     It is that of the reduced problem (docs/math.md, section 13), unless an operator of the stages solves it anyway.
     """
-    gram = (workload.compact if workload.same_gram else workload).gram().on(workload.axes)
-    bound = svd_bound(gram)
+    asked = workload.compact if workload.same_gram else workload
+    bound = svd_bound(asked.gram().on(workload.axes))
     solving = {operators.Explicit().name, operators.Symmetric().name}
     if norm == 2 and any(operator.name in solving for stage in stages for operator in stage):
         return bound
-    dual = dual_bound(gram)
+    dual = workload_bound(asked)
     return bound if dual is None else max(bound or 0.0, dual)
 
 

@@ -115,7 +115,7 @@ class Judge:
         try:
             proposal = self._propose(task)
             if isinstance(proposal, Aside):
-                return Outcome(task.name, task.operator, reason=proposal.reason)
+                return Outcome(task.name, task.operator, bound=proposal.bound, reason=proposal.reason)
             bound = proposal.bound
             check_memory(least_squares(proposal.strategy), self.workload)
             quantised = quantise(proposal.strategy, self.workload, NORM[self.noise], self.objective)

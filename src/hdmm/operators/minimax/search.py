@@ -40,7 +40,7 @@ def least_worst(
     workload, limits = _counting(workload, limits)
     if all(limit is None for limit in limits):  # nothing has a limit, and there is no bound on what counts
         proposal = operator.propose(workload, norm, effort)
-        return proposal if isinstance(proposal, Aside) else Proposal(proposal.strategy)
+        return replace(proposal, bound=None)
     if isinstance(operator, WorstCase):
         exact = operator.propose_worst(workload, limits, norm, effort)
         if exact is not None:

@@ -14,13 +14,13 @@ from typing import final
 
 import numpy as np
 
-from hdmm.demand.symmetry import SymmetricBlock, Symmetry, symmetry_of
+from hdmm.demand.symmetry import SymmetricBlock, Symmetry
 from hdmm.errors import TooLargeError
 from hdmm.estimators.symmetric import kind_rows, kind_types
 from hdmm.matrix import Array
 from hdmm.operators.base import Limits, Proposal
 from hdmm.operators.minimax.weighted import UNLIMITED_WEIGHT
-from hdmm.operators.symmetric_search import Orbits, Reached, Root, filled
+from hdmm.operators.symmetric_search import Orbits, Reached, Root, filled, measurable_symmetry
 from hdmm.optimise.descent import Effort
 from hdmm.parallel import one_blas_thread
 from hdmm.workload import Encoded
@@ -52,12 +52,11 @@ _EPS = float(np.finfo(float).eps)
 def worst_symmetric(workload: Encoded, limits: Limits, effort: Effort) -> Proposal | None:
     """The strategy with the least worst ratio, and a bound on it; None if too few cells are alike."""
     try:
-        symmetry = symmetry_of(workload.gram())
-        types = _Types(symmetry, workload, limits)
+        symmetry = measurable_symmetry(workload.gram())
+        with one_blas_thread():
+            return _Search(symmetry, _Types(symmetry, workload, limits)).run(workload.sizes, effort)
     except TooLargeError:
         return None
-    with one_blas_thread():
-        return _Search(symmetry, types).run(workload.sizes, effort)
 
 
 @final
