@@ -11,6 +11,7 @@ from tests.audit import (
     hockey_stick,
     lattice,
     laws,
+    observed,
     pure,
     questions,
     sensitivity,
@@ -19,7 +20,7 @@ from tests.audit import (
 from tests.audit.verdict import Audit, Verdict
 
 _OF_NOISE = (laws, forks, correlation, lattice, sensitivity, pure, hockey_stick)
-_OF_ANSWERS = (accuracy, coverage, simultaneous, biased, questions)
+_OF_ANSWERS = (accuracy, coverage, simultaneous, biased, questions, observed)
 
 AUDITS: list[Audit] = [audit for module in (*_OF_NOISE, *_OF_ANSWERS) for audit in module.AUDITS]
 

@@ -81,6 +81,18 @@ def spread_chance(ratio: float, count: int) -> float:
     return min(1.0, 1e-9 + 2 * math.exp(-count * max(0.0, float(np.max(t * ratio - grown)))))
 
 
+def squares_chance(ratio: float, eigenvalues: np.ndarray, count: int) -> float:
+    """A bound on the chance that the mean of `count` sums of squares is this far from its expectation, as a ratio.
+
+    A sum is Σλz², of independent standard normal z and eigenvalues λ that add up to 1. Chernoff's bound holds at every
+    t with 2tλ < 1, where log E[exp(tΣλz²)] = -½Σlog(1-2tλ). The least of many is taken, doubled for both sides.
+    """
+    steps = np.linspace(0, 1, 1_000, endpoint=False)[1:] / (2 * eigenvalues.max())
+    t = steps if ratio > 1 else -steps
+    grown = -np.log1p(-2 * np.outer(t, eigenvalues)).sum(axis=1) / 2
+    return min(1.0, 2 * math.exp(-count * float(np.max(t * ratio - grown))))
+
+
 @cache
 def _square_of_laplace(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Some t, and log E[exp(tZ²)] up to where Z gets in `count` draws with a chance of 10⁻⁹."""

@@ -13,6 +13,7 @@ from tests.audit.statistics import (
     mean_chance,
     normal_chance,
     spread_chance,
+    squares_chance,
     together,
 )
 
@@ -50,6 +51,20 @@ def test_the_bound_on_a_mean_square_holds_for_sums_of_laplace_variables(terms):
         assert spread_chance(ratio, 500) > tail
     assert spread_chance(1.3, 6_000) < 1e-9 * 1.1
     assert spread_chance(0.7, 6_000) < 1e-9
+
+
+@pytest.mark.parametrize("eigenvalues", [[1.0], [0.5, 0.3, 0.2], [0.01] * 100], ids=len)
+def test_the_bound_on_a_sum_of_squares_holds_for_correlated_errors(eigenvalues):
+    """At most one in a hundred of 4,000 means below 0.01: 40, and 70 or more have a chance below 1e-5."""
+    squares = np.random.default_rng(8).normal(size=(4_000, 20, len(eigenvalues))) ** 2
+    ratios = (squares @ eigenvalues).mean(axis=1)
+    assert sum(squares_chance(ratio, np.array(eigenvalues), 20) < 0.01 for ratio in ratios) < 70
+
+
+@pytest.mark.parametrize("ratio", [1.1, 0.9])
+def test_a_sum_of_squares_that_is_off_by_a_tenth_is_told(ratio):
+    """Of 10,000 squares in all, seven standard deviations: a normal tail is 1.5e-12."""
+    assert 1e-12 < squares_chance(ratio, np.full(100, 0.01), 100) < 1e-9
 
 
 def test_draws_of_another_law_are_told_apart():

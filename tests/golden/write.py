@@ -1,7 +1,7 @@
-"""Write the golden files of this version: ``python -m tests.golden.write tests/golden/0.1.0``.
+"""Write the golden files of a version: ``python -m tests.golden.write tests/golden/0.2.0 symmetric``.
 
-A plan and a release of every family under every noise, small enough to be kept. Files of a published version are never
-written again: tests/golden/test_golden.py reads them with the code of today.
+A plan and a release of every family under every noise, or of the families that are named, small enough to be kept. A
+file that is there is never written again: tests/golden/test_golden.py reads them with the code of today.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,8 +42,10 @@ CASES: dict[str, tuple[Workload, Operator, Unit, dict[str, Any]]] = {
     "marginal": (TABLES, operators.Marginal(), Unit(2, id="who"), {}),
     "marginal-plus": (PAIRS, operators.MarginalPlus(), Unit(), {}),
     "residual": (PAIRS, operators.Residual(), Unit(), {"targets": {"by group": "20@95%"}}),
+    "symmetric": (ACROSS, operators.Symmetric(), Unit(2, id="who"), {}),
     "union": (PAIRS, operators.Union(), Unit(), {}),
 }
+GAUSSIAN_ONLY = ("residual", "symmetric")
 BUDGETS: dict[NoiseKind, hdmm.Budget] = {"laplace": hdmm.Budget("1.25"), "gaussian": hdmm.Budget("1", "1e-6")}
 RECORDS = [
     f"p{row // 3},{'FM'[row % 2]},{row * 7 % 9},{['', '1', '2.5', '11'][row % 4]},{['CA', 'NY', 'TX', 'WA'][row % 4]}"
@@ -50,13 +53,17 @@ RECORDS = [
 ]
 
 
-def main(directory: Path) -> None:
-    """Write all of them, each as an archive with the numbers that it is to give."""
-    directory.mkdir(parents=True)
-    for family, (workload, operator, unit, options) in CASES.items():
+def main(directory: Path, families: Sequence[str]) -> None:
+    """Write those of some families, each as an archive with the numbers that it is to give."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for family in families:
+        workload, operator, unit, options = CASES[family]
         for noise, budget in BUDGETS.items():
-            if family == "residual" and noise == "laplace":
+            if family in GAUSSIAN_ONLY and noise == "laplace":
                 continue
+            archive = directory / f"{family}-{noise}.zip"
+            if archive.exists():
+                raise SystemExit(f"{archive}: is there already, and is not written again")
             plan = hdmm.select(workload, noise, unit=unit, operators=[operator], restarts=1, **options)
             with TemporaryDirectory() as place:
                 data, out = Path(place) / "people.csv", Path(place) / "content" / "release"
@@ -69,8 +76,8 @@ def main(directory: Path) -> None:
                     "bound": plan.bound(budget),
                 }
                 (out.parent / "numbers.json").write_text(json.dumps(numbers))
-                shutil.make_archive(str(directory / f"{family}-{noise}"), "zip", out.parent)
+                shutil.make_archive(str(archive.with_suffix("")), "zip", out.parent)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:] or list(CASES))
