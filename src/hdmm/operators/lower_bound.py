@@ -25,7 +25,10 @@ def workload_bound(workload: Encoded) -> float | None:
     bound = dual_bound(gram)
     if bound is not None:
         return bound
-    return max(sum_of_bounds(workload), sampled_bound(gram) or 0.0) or None
+    alone = sum_of_bounds(workload)
+    if len(workload.products) == 1 and alone:  # its dual is a product over the attributes, and nothing is lost
+        return alone
+    return max(alone, sampled_bound(gram) or 0.0) or None
 
 
 def sum_of_bounds(workload: Encoded) -> float:
