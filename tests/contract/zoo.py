@@ -13,6 +13,7 @@ from hdmm import matrix, operators
 from hdmm.estimators.biased import BiasedEstimator
 from hdmm.estimators.estimator import LinearEstimator
 from hdmm.estimators.graphical import PrivatePGM
+from hdmm.estimators.joint import JointLeastSquares
 from hdmm.estimators.least_squares import least_squares, local_least_squares
 from hdmm.estimators.nonnegative import NonnegativeLeastSquares
 from hdmm.matrix import (
@@ -297,6 +298,10 @@ ESTIMATORS: dict[str, tuple[LinearEstimator[Any], Workload]] = {
 }
 ESTIMATORS |= {
     f"{name}, all blocks": (least_squares(STRATEGIES[name][0]), STRATEGIES[name][1])
+    for name in ("union", "optimised union", "optimised union, Gaussian", "direct")
+}
+ESTIMATORS |= {
+    f"{name}, all blocks at once": (JointLeastSquares(local_least_squares(STRATEGIES[name][0])), STRATEGIES[name][1])
     for name in ("union", "optimised union", "optimised union, Gaussian", "direct")
 }
 

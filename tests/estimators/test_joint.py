@@ -164,7 +164,7 @@ def test_it_tells_what_one_block_or_all_of_them_tell(monkeypatch):
     )
     assert men.stderr.min() > 0
     few_written(monkeypatch)
-    rough = fresh(plan.mechanism.estimator)
+    rough = JointLeastSquares(plan.mechanism.local)
     assert [rough.supports(product) for product in encoded] == [False, True, True, False]
     only = hdmm.select(
         hdmm.Workload(schema).add("w", age=hdmm.Identity(), where="sex = 'F'"), operators=[hdmm.baselines.Plain()]

@@ -7,7 +7,7 @@ import pytest
 
 import hdmm
 from hdmm import baselines, operators
-from hdmm.estimators.joint import JointLeastSquares
+from hdmm.estimators.split import SplitLeastSquares
 from hdmm.matrix import Identity, Kron, Total
 from hdmm.measure import add_noise, exact_answers
 
@@ -92,7 +92,7 @@ def test_every_table_is_the_sum_of_its_refinements(operator, noise):
 def test_answers_from_one_block_each_would_not_add_up():
     """What the test above is about: the answers of a union's blocks differ by far more than rounding."""
     plan = hdmm.select(WORKLOAD, operators=[operators.Union(groups=())], restarts=1)
-    assert isinstance(plan.mechanism.estimator, JointLeastSquares)
+    assert isinstance(plan.mechanism.estimator, SplitLeastSquares)
     release = released(plan, hdmm.Budget("0.5"), np.random.default_rng(0).poisson(30, CENSUS.cells))
     local = {name: table["answer"].to_numpy().sum() for name, table in release.tables(estimator="local")}
     sums = [local[name] for name in ("total", "sex", "age", "race", "relationship")]

@@ -13,7 +13,7 @@ import hdmm
 from hdmm import baselines, operators
 from hdmm.accuracy.margins import normal_margin
 from hdmm.errors import FaultError, InputError, NotSupportedError, WorkloadError
-from hdmm.estimators import graphical, joint
+from hdmm.estimators import graphical, joint, split
 from hdmm.progress import Progress
 from hdmm.releases.rows import BOUND, NOTE
 
@@ -150,6 +150,7 @@ def test_bounds_say_that_they_are_bounds(noise, monkeypatch):
     exact = released(operators.Union(groups=()), UNION, noise)
     with monkeypatch.context() as patch:
         patch.setattr(joint, "_MAX_COORDINATES", 0)
+        patch.setattr(split, "_MAX_COORDINATES", 0)
         rough = released(operators.Union(groups=()), UNION, noise)
         assert "at most" in rough.plan.describe(rough.budget)
         table, worked_out = rough.table("table"), rough.table("table", exact=True)
@@ -224,6 +225,7 @@ def test_a_release_whose_least_squares_does_not_settle_is_published_from_one_blo
         raise FaultError('did not settle; take estimator="local"')
 
     monkeypatch.setattr("hdmm.estimators.equations._solve", unsettled)
+    monkeypatch.setattr(split, "_MAX_COORDINATES", 0)
     made = released(baselines.Plain(), UNION)
     made.save(tmp_path / "out")
     loaded = hdmm.Release.load(tmp_path / "out")

@@ -14,6 +14,7 @@ from hdmm.estimators.joint import JointLeastSquares
 from hdmm.estimators.kron import KronLeastSquares
 from hdmm.estimators.marginal import MarginalLeastSquares
 from hdmm.estimators.residual import ResidualLeastSquares
+from hdmm.estimators.split import SplitLeastSquares, splits
 from hdmm.estimators.symmetric import SymmetricLeastSquares
 from hdmm.matrix import Identity, Matrix, Norm
 from hdmm.strategy import Family, Strategy
@@ -55,12 +56,18 @@ def least_squares(strategy: Strategy) -> LinearEstimator[Any]:
     large = sum(block.cells + block.queries for block in blocks) > _MAX_CELLS
     if large or any(len(block.axes) > MAX_WAYS or block.joint for block in blocks):
         return local
-    return JointLeastSquares(local)
+    return SplitLeastSquares(strategy) if splits(strategy) else JointLeastSquares(local)
+
+
+def exact_least_squares(strategy: Strategy) -> LinearEstimator[Any]:
+    """What a search compares: least squares over all blocks if its errors are exact, else that of the family."""
+    estimator = least_squares(strategy)
+    return local_least_squares(strategy) if estimator.bounded else estimator
 
 
 def strategy_loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:
-    """The weighted total squared error at unit noise, by the least squares of the strategy's family."""
-    return loss(local_least_squares(strategy), workload, norm)
+    """The weighted total squared error at unit noise: exact, or for large unions that of answers from single blocks."""
+    return loss(exact_least_squares(strategy), workload, norm)
 
 
 def _invertible(factor: Matrix) -> bool:

@@ -3,8 +3,9 @@
 With E_j the loss of group j alone, the best weights are ∛E_j under Laplace noise and ∜E_j under Gaussian, for a total
 of (Σ∛E_j)³ and (Σ√E_j)². Groups are the user's, or the best found of: every product by itself, products on the same
 attributes, and pairs merged greedily while that helps (docs/math.md, section 6). If all groups share one factor for
-each attribute, answers use all blocks together by exact global least squares; otherwise each product is answered from
-its own block.
+each attribute, they are marginals over a base for each attribute, which have exact global least squares. Under Laplace
+noise the blocks that were found are then improved together for global least squares (see `joint`); given groups are
+left as they are.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ import numpy as np
 from hdmm.demand.kron_loss import Problem
 from hdmm.errors import WorkloadError, nearest
 from hdmm.estimators.estimator import LinearEstimator, loss
-from hdmm.estimators.least_squares import local_least_squares
+from hdmm.estimators.least_squares import exact_least_squares, local_least_squares
 from hdmm.matrix import AxisGram, Gram, Matrix, Norm
 from hdmm.matrix.gram import GramTerm
 from hdmm.operators.base import Aside, Operator, Proposal
+from hdmm.operators.joint.polish import polished
 from hdmm.operators.kron import KronSolution, solve_kron
 from hdmm.operators.weights import dyadic
 from hdmm.optimise.descent import DEFAULT, Effort
@@ -35,6 +37,8 @@ _MAX_MERGED_GROUPS = 12
 """The most groups among which pairs are merged."""
 _MAX_EXCESS = 4.0
 """Single products are tried too if their loss, each from its own block, is less than this many times the best."""
+_AS_GOOD = 1 + 1e-6
+"""Two ways to answer whose losses differ by less than this ratio are the same, but for rounding."""
 _MAX_ATTRIBUTES_GLOBAL = 12
 """The most attributes of a block for global least squares: it has a residual for each subset of them."""
 
@@ -74,7 +78,8 @@ class Union(Operator):
         candidates = [best]
         if best is not partitions[0] and split.loss(partitions[0]) < _MAX_EXCESS * split.loss(best):
             candidates.append(partitions[0])  # least squares over all blocks may still make it the best
-        return Proposal(split.strategy(min(candidates, key=lambda c: split.error(split.estimator(c, quick=True)))))
+        best = min(candidates, key=lambda c: split.error(split.estimator(c, quick=True)))
+        return Proposal(split.polished(split.strategy(best)))
 
 
 @final
@@ -120,9 +125,15 @@ class _Split:
             Block(_axes(group), tuple(solution.factors), dyadic(weight / weights.max()))
             for group, solution, weight in zip(partition, solutions, weights, strict=True)
         ]
-        local = local_least_squares(Strategy(self._workload.sizes, tuple(blocks), "union"))
+        union = exact_least_squares(Strategy(self._workload.sizes, tuple(blocks), "union"))
         shared = _shared(self._workload, blocks)
-        return local if shared is None else min((local, shared), key=self.error)
+        return shared if shared is not None and self.error(shared) <= _AS_GOOD * self.error(union) else union
+
+    def polished(self, strategy: Strategy) -> Strategy:
+        """The strategy with all queries improved together for global least squares, if that helps."""
+        better = None if self._norm == 2 or self._effort.over else polished(strategy, self._workload, self._effort)
+        strategies = [strategy] if better is None else [strategy, better]
+        return min(strategies, key=lambda candidate: self.error(exact_least_squares(candidate)))
 
     def error(self, estimator: LinearEstimator[Any]) -> float:
         """The loss of a strategy; infinite if it does not answer every question."""

@@ -13,7 +13,8 @@ from typing import Any, Literal, cast, final
 
 from hdmm import baselines, operators
 from hdmm.bounds import svd_bound
-from hdmm.estimators.least_squares import strategy_loss
+from hdmm.estimators.estimator import loss
+from hdmm.estimators.least_squares import local_least_squares, strategy_loss
 from hdmm.matrix import Norm
 from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.paper import census, workloads
@@ -152,12 +153,12 @@ def check_strategies(kind: Literal["one-d", "multi-d"]) -> Iterator[Cell]:
                 note = f"{perf_counter() - start:.1f} s"
                 if proposal.bound is not None:
                     note += f", at most {squared / proposal.bound - 1:.1e} above optimal"
-                loss = Loss(squared, rounded_loss(proposal.strategy, encoded, norm))
-                losses.append(loss)
-                note += f", {loss.note}"
+                priced = Loss(squared, rounded_loss(proposal.strategy, encoded, norm))
+                losses.append(priced)
+                note += f", {priced.note}"
                 misprint = _KNOWN_MISPRINTS.get((*place, column))
                 note += f"; {misprint}" if misprint else ""
-                yield cell(column, rmse(squared), float(row[column]), note, rounding=loss.rounding)
+                yield cell(column, rmse(squared), float(row[column]), note, rounding=priced.rounding)
             if "HDMM" in row:
                 best = best_loss(losses)
                 yield cell("HDMM", rmse(best.squared), float(row["HDMM"]), best.note, rounding=best.rounding)
@@ -205,9 +206,10 @@ def _variance(norm: Norm) -> float:
 
 
 def _loss(operator: Operator, encoded: Encoded, norm: Norm) -> float:
+    """The loss of a mechanism that publishes its answers as they are measured."""
     proposal = operator.propose(encoded, norm)
     assert isinstance(proposal, Proposal)
-    return strategy_loss(proposal.strategy, encoded, norm)
+    return loss(local_least_squares(proposal.strategy), encoded, norm)
 
 
 def _sum_of_norms(encoded: Encoded, norm: Norm) -> float:

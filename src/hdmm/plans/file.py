@@ -206,7 +206,7 @@ def parse(content: Any, name: str) -> Plan:
         check_workload(encoded)
         mechanism = Mechanism(read_strategy(file.strategy, spec.workload), spec.noise, spec.unit)
         check_memory(mechanism.estimator, encoded)
-        supported = all(mechanism.local.supports(product) for product in encoded.products)
+        supported = all(mechanism.compared.supports(product) for product in encoded.products)
         budget = read_budget(file.budget) if file.budget else None
         if budget is not None:
             budget.check(spec.noise)

@@ -45,6 +45,11 @@ class Mechanism:
         return local_least_squares(self.strategy)
 
     @cached_property
+    def compared(self) -> LinearEstimator[Any]:
+        """What the search compared: least squares over all blocks if its errors are exact, else ``local``."""
+        return self.local if self.estimator.bounded else self.estimator
+
+    @cached_property
     def change(self) -> Change:
         """By how much one privacy unit can change the measurements: computed from the strategy alone."""
         return self.unit.change(self.blocks, self.norm)

@@ -84,7 +84,7 @@ class Plan:
         if not self.least_value:
             return None
         mechanism = self.mechanism
-        value = self._objective.value(mechanism.local, self.workload.encoded, mechanism.norm)
+        value = self._objective.value(mechanism.compared, self.workload.encoded, mechanism.norm)
         return value * self.unit.excess(mechanism.strategy.blocks, mechanism.norm) / self.least_value - 1
 
     @property

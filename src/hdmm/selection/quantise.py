@@ -17,7 +17,7 @@ from typing import Any, final
 
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import LinearEstimator
-from hdmm.estimators.least_squares import local_least_squares
+from hdmm.estimators.least_squares import exact_least_squares
 from hdmm.matrix import MAX_ENTRY, Dense, Identity, Matrix, Norm, Spiked, Total
 from hdmm.matrix.orbits import OrbitQueries
 from hdmm.objective import Objective
@@ -74,19 +74,19 @@ def quantise(strategy: Strategy, workload: Encoded, norm: Norm, objective: Objec
     Rounding must not make worse what the objective makes small. Queries that are published as they are asked cannot be
     rounded.
     """
-    if not _answers(local_least_squares(strategy), workload):
+    if not _answers(exact_least_squares(strategy), workload):
         return "its strategy does not answer every question"
     strategy = _with_least_weights(strategy, norm)
     if all(block.integral for block in strategy.blocks):
         _check_reach(strategy)
-        return Quantised(local_least_squares(_as_in_files(strategy)), 0.0)
+        return Quantised(exact_least_squares(_as_in_files(strategy)), 0.0)
     if strategy.family == "direct":
         return "the questions are not integer queries, and only those can be measured as they are asked"
     quantised = _Quantiser(strategy, workload, norm, objective).least_precise()
     if quantised is None:
         return "its queries cannot be rounded to integers that still answer every question"
     _check_reach(quantised.strategy)
-    return replace(quantised, estimator=local_least_squares(_as_in_files(quantised.strategy)))
+    return replace(quantised, estimator=exact_least_squares(_as_in_files(quantised.strategy)))
 
 
 @final
@@ -101,7 +101,7 @@ class _Quantiser:
             id(factor): factor for block in strategy.blocks for factor in block.factors if factor.dtype.kind != "i"
         }
         self._objective = objective
-        self._value = objective.value(local_least_squares(strategy), workload, norm)
+        self._value = objective.value(exact_least_squares(strategy), workload, norm)
         self._rounded = cache(lambda key, bits: round_factor(self._fractional[key], bits, norm))
 
     def least_precise(self) -> Quantised | None:
@@ -154,7 +154,7 @@ class _Quantiser:
         if strategy is None:
             return None
         try:
-            estimator = local_least_squares(strategy)
+            estimator = exact_least_squares(strategy)
         except ValueError:  # too coarse: cells can no longer be separated
             return None
         if not _answers(estimator, self._workload):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hdmm.estimators.estimator import LinearEstimator, Types, types_of, variances, worst_variance
-from hdmm.estimators.least_squares import local_least_squares
+from hdmm.estimators.least_squares import exact_least_squares
 from hdmm.matrix import Array, Norm
 from hdmm.operators.base import Aside, Limits, Operator, Proposal, WorstCase
 from hdmm.operators.minimax.weighted import LimitedProduct, bound_of, initial_weights
@@ -57,7 +57,7 @@ def least_worst(
         if isinstance(proposal, Aside):
             reason = proposal.reason
             break
-        estimator = local_least_squares(proposal.strategy)
+        estimator = exact_least_squares(proposal.strategy)
         if not all(estimator.supports(product) for product in workload.products):
             reason = "its strategy for weighted answers does not answer all of them"
             break
