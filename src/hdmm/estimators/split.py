@@ -36,6 +36,8 @@ _MAX_COORDINATES = 1 << 10
 _MAX_INVERSES = 1 << 23
 """The most entries of all inverses together."""
 _MAX_SYSTEMS = 1 << 10
+_MAX_WORK = 1 << 31
+"""The most multiplications to invert all systems: a second or two, for every precision and budget that is tried."""
 
 
 @final
@@ -251,7 +253,8 @@ def splits(strategy: Strategy) -> bool:
         return False
     count = Coordinates(strategy.sizes, others).count
     queries = sum(2 ** len(part.even) * part.reduced.queries for part in parts)
-    return count <= _MAX_COORDINATES and count * queries <= _MAX_INVERSES
+    systems = len({b for part in parts for b in subsets(part.even)})
+    return count <= _MAX_COORDINATES and count * queries <= _MAX_INVERSES and systems * count**3 <= _MAX_WORK
 
 
 def _means(types: RowTypes) -> Array:
