@@ -65,6 +65,11 @@ class Run:
             vector[place] = often
         return vector
 
+    def from_one_block(self, product: Product) -> bool:
+        """Whether a block of the plan determines a product by itself, so that there is a local answer."""
+        (encoded,) = [code for code in self.plan.workload.encoded.products if code.name == product.name]
+        return self.plan.mechanism.local.supports(encoded)
+
     def truth(self, product: Product) -> list[float]:
         """The true answers."""
         held = [(place, often) for place, often in enumerate(self.vector) if often]

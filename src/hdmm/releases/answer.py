@@ -5,7 +5,7 @@ from __future__ import annotations
 from hdmm.errors import WorkloadError
 from hdmm.plans import Plan
 from hdmm.plans.footprint import check_workload
-from hdmm.releases.estimates import Estimates
+from hdmm.releases.estimates import NO_BLOCK, Estimates
 from hdmm.releases.options import TableOptions
 from hdmm.releases.rows import Rows
 from hdmm.workload import EncodedProduct, Workload
@@ -30,7 +30,7 @@ def _reason(plan: Plan, product: EncodedProduct) -> str:
     """Why the measurements do not determine a product."""
     mechanism = plan.mechanism
     if mechanism.estimator.supports(product):
-        return 'no single block of the release determines it; use estimator="global", which combines all of them'
+        return NO_BLOCK
     names = plan.workload.schema.names
     blocks = mechanism.strategy.blocks
     if not any(set(product.axes) <= set(block.axes) for block in blocks):
