@@ -12,7 +12,7 @@ import pytest
 import hdmm
 from hdmm import baselines, operators
 from hdmm.accuracy.margins import normal_margin
-from hdmm.errors import FaultError, InputError, NotSupportedError, WorkloadError
+from hdmm.errors import FaultError, InputError, WorkloadError
 from hdmm.estimators import graphical, joint, split
 from hdmm.estimators.least_squares import local_least_squares
 from hdmm.progress import Progress
@@ -96,7 +96,7 @@ def test_new_questions_of_a_biased_estimator_are_those_it_can_tell():
     assert min(found["answer"].to_pylist()) >= 0
     only = hdmm.select(hdmm.Workload(SCHEMA).add("a", age=hdmm.Identity()))
     small = hdmm.Release(only, LAPLACE, tuple(np.zeros(b.queries, np.int64) for b in only.mechanism.blocks))
-    with pytest.raises(NotSupportedError, match="attributes that were not measured"):
+    with pytest.raises(WorkloadError, match="measured nothing about 'sex', 'hispanic'"):
         small.answer(three, estimator="nonnegative")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hdmm.data.columns import Lookup, Value, empty, reading
 from hdmm.data.engine import Engine, batches
-from hdmm.data.people import key_of
+from hdmm.data.people import EVERYBODY, key_of
 from hdmm.errors import DataError
 from hdmm.schema import OUTSIDE, Domain, Schema
 
@@ -27,12 +27,14 @@ def check_types(table: Any, schema: Schema, id: str | None) -> None:
 def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: ExitStack) -> Any:
     """The query for the codes c0, c1, … of the attributes; with ``id`` also ``key``, which identifies people.
 
-    It refers to small tables that exist until ``lookups`` is closed.
+    It refers to small tables that exist until ``lookups`` is closed. Without attributes, all codes are 0.
     """
+    import ibis
+
     columns = schema.columns
     raw = {f"r{number}": _carried(engine, table[column]) for number, column in enumerate(columns)}
     people = {} if id is None else {"key": key_of(engine, engine.bounded(table[id].cast("string")))}
-    selected = records = table.select(raw | people)
+    selected = records = table.select(raw | people or {EVERYBODY: ibis.literal(0)})
     types = {column: selected.schema()[f"r{number}"] for number, column in enumerate(columns)}
     rules = [reading(column, domain, types[column]) for column, domain in columns.items()]
     for number, (rule, domain) in enumerate(zip(rules, columns.values(), strict=True)):
@@ -47,8 +49,9 @@ def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: E
         digits[column], keep = _filled(domain, empty(types[column], records[f"r{number}"]), inside, code)
         keeps.append(keep)
     attributes = {f"c{number}": _combined(schema[name], name, digits) for number, name in enumerate(schema.names)}
+    attributes = attributes or {EVERYBODY: ibis.literal(0, "int8")}
     if id is None:
-        return records.filter(keeps).select(attributes)
+        return records.filter(keeps or [ibis.literal(True)]).select(attributes)
     return records.filter([*keeps, records.key.notnull()]).select({**attributes, "key": records.key})
 
 

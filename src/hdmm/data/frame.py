@@ -41,6 +41,8 @@ def _arrow(data: Any, columns: Sequence[str]) -> Any:
     """Some columns as an Arrow table with their declared types."""
     import pyarrow as pa
 
+    if not columns:  # records are counted, not read
+        return pa.table({"": pa.nulls(len(data), pa.int8())})
     if _library(data) == "pyarrow":
         return readable(data.select(list(columns)))
     if _library(data) == "polars":

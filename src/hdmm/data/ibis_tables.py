@@ -22,6 +22,8 @@ class Expression(Relation):
 
     @contextmanager
     def opened(self) -> Iterator[View]:
+        import ibis
+
         backend = self.table.get_backend()
         if backend.name == "sqlite":
             raise DataError("data: SQLite's columns have no types; give hdmm.DatabaseTable(path, name) instead")
@@ -31,7 +33,7 @@ class Expression(Relation):
         with in_process() as engine:
 
             def copied(columns: Sequence[str], records: bool) -> Any:
-                needed = self.table.select(*columns)
+                needed = self.table.select(*columns) if columns else self.table.select(row=ibis.literal(0, "int8"))
                 return engine.copied((needed if records else needed.limit(0)).to_pyarrow_batches())
 
             yield View(engine, self.table.columns, copied)

@@ -110,6 +110,7 @@ class _ByArrow(_InFiles):
         with in_process() as engine:
 
             def table(columns: Sequence[str], records: bool) -> Any:
+                columns = columns or files[0].schema_arrow.names[:1]
                 needed = pa.schema([files[0].schema_arrow.field(name) for name in columns])
                 batches = (batch.select(columns) for file in files for batch in file.iter_batches(columns=columns))
                 return engine.copied(readable_batches(batches, needed))

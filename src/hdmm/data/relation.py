@@ -12,7 +12,7 @@ from hdmm.data.encode_query import check_types, coded
 from hdmm.data.engine import Engine
 from hdmm.data.grouping import cover
 from hdmm.data.packing import Packing
-from hdmm.data.people import chosen
+from hdmm.data.people import EVERYBODY, chosen
 from hdmm.data.source import CountRequest, Counts, Source, check_columns, needed_columns
 from hdmm.data.tally import Tally
 from hdmm.errors import DataError, HdmmError
@@ -24,7 +24,7 @@ from hdmm.schema import Schema
 class View:
     """An open table: its engine, the names of its columns, and a function that selects some of them.
 
-    The function takes the names, and whether records are wanted or none of them.
+    The function takes the names, and whether records are wanted or none of them. Without names it may select anything.
     """
 
     engine: Engine
@@ -34,11 +34,12 @@ class View:
 
 def view_of(engine: Engine, table: Any) -> View:
     """The view of a table of ibis."""
-    return View(
-        engine,
-        table.columns,
-        lambda columns, records: table.select(*columns) if records else table.select(*columns).limit(0),
-    )
+
+    def selected(columns: Sequence[str], records: bool) -> Any:
+        chosen = table.select(*columns) if columns else table
+        return chosen if records else chosen.limit(0)
+
+    return View(engine, table.columns, selected)
 
 
 class Relation(Source):
@@ -110,7 +111,7 @@ def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int,
 
     They are stored in temporary tables, so that the source is read once, and every count sees the same records.
     """
-    codes = {name: f"c{at}" for at, name in enumerate(schema.names)}
+    codes = {name: f"c{at}" for at, name in enumerate(schema.names)} or {"": EVERYBODY}
     with ExitStack() as stack:
         records = coded(engine, table, schema, id, stack)
         if id is not None:
@@ -125,7 +126,7 @@ def _count(engine: Engine, table: Any, request: CountRequest) -> Counts:
     groups = cover(request.tables, dict(zip(schema.names, schema.sizes, strict=True)))
     tallies = [Tally(names, schema) for names in request.tables]
     with _kept(engine, table, schema, unit.id, unit.rows, packing) as records:
-        if request.most is not None:
+        if request.most is not None and records.count().to_pyarrow().as_py() > request.most:
             records = records.order_by(records.columns).limit(request.most)
         for done, group in enumerate(groups, 1):
             for counted in packing.counted(engine, records, group.names):

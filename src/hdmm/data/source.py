@@ -33,7 +33,8 @@ class CountRequest:
     unit: Unit = field(default_factory=Unit)
     on_progress: Advance = unheard
     most: int | None = None
-    """Count only this many records: the first, in an order in which no record changes the place of two others."""
+    """If there are more records than this, count only the first, in an order in which no record changes the place of
+    two others."""
 
 
 class Source(ABC):
@@ -41,7 +42,7 @@ class Source(ABC):
 
     @abstractmethod
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
-        """Refuse a source that does not have each of the schema's columns exactly once.
+        """Refuse a source that does not have each of the schema's columns exactly once; the schema may be empty.
 
         ``id`` is one more column, which identifies people. A column whose type cannot be read is refused as well.
         """

@@ -57,7 +57,7 @@ class SqliteTable(Chunked):
                 )
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
-        wanted = ", ".join(map(_bounded, needed_columns(schema, id)))
+        wanted = ", ".join(map(_bounded, needed_columns(schema, id))) or "0"
         with self._connected() as connection:
             (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
             cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")

@@ -141,7 +141,7 @@ class _ByRows(_InDuckDB):
             def table(columns: Sequence[str], records: bool) -> Any:
                 selected = {name: source[name] for name in columns}
                 texts = {name: engine.bounded(text) for name, text in selected.items() if text.type().is_string()}
-                return _copied(engine, source, selected | texts)
+                return _copied(engine, source, selected | texts or {"row": source.rowid()})
 
             yield View(engine, source.columns, table)
 

@@ -8,7 +8,9 @@ from hdmm.plans.footprint import check_workload
 from hdmm.releases.estimates import NO_BLOCK, Estimates
 from hdmm.releases.options import TableOptions
 from hdmm.releases.rows import Rows
+from hdmm.releases.selection import check_counted
 from hdmm.workload import EncodedProduct, Workload
+from hdmm.workload.products import named_in
 
 
 def answered(plan: Plan, estimates: Estimates, workload: Workload, options: TableOptions) -> dict[str, Rows]:
@@ -21,6 +23,8 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, options: Tabl
     linear = estimates.estimator(options.estimator).linear
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
     for product, encoded in pairs:
+        names = {*product.asked, *(named_in(product.where, workload.schema) if product.where is not None else ())}
+        check_counted(plan, names, f"product {product.name!r}")
         if linear is not None and not linear.supports(encoded):
             raise WorkloadError(f"product {product.name!r}: {_reason(plan, encoded)}")
     return {product.name: estimates.rows(product, encoded, options) for product, encoded in pairs}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import final
 
@@ -58,6 +58,10 @@ class Schema(Mapping[str, Domain]):
             self._domains[name] = named_domain("attribute", name, declared)
         if not self._domains:
             raise SchemaError("a schema needs at least one attribute, for example Schema(age=range(115))")
+        self._index()
+
+    def _index(self) -> None:
+        """Find the places of all names."""
         self._axes = {name: axis for axis, name in enumerate(self._domains)}
         self._places: dict[str, tuple[str, str | None]] = {name: (name, None) for name in self._domains}
         for name, domain in self._domains.items():
@@ -114,6 +118,13 @@ class Schema(Mapping[str, Domain]):
     def cells(self) -> int:
         """How many cells the full domain has: the product of the sizes."""
         return prod(self.sizes)
+
+    def only(self, names: Collection[str]) -> Schema:
+        """The same schema with some of its attributes, or with none of them."""
+        part = Schema.__new__(Schema)
+        part._domains = {name: domain for name, domain in self._domains.items() if name in names}
+        part._index()
+        return part
 
     def axis(self, name: str) -> int:
         """The position of an attribute; an unknown name is refused with the nearest known one."""
