@@ -139,7 +139,7 @@ def _(domain: Dates, type: Any) -> Direct | Lookup | None:
 
 @_typed.register
 def _(domain: Times, type: Any) -> Direct | Lookup | None:
-    if type.is_time():
+    if type.is_time() or is_unknown_time(type):
         return _times(domain, lambda column: column.notnull())
     if type.is_timestamp():
         return _times(domain, lambda column: column.date().between(_date(date.min), _date(date.max)))
@@ -206,6 +206,11 @@ def _range(low: int, high: int) -> Direct:
 def _is_whole(type: Any) -> bool:
     """Whether columns of a type hold integers only."""
     return type.is_integer() or (type.is_decimal() and type.scale == 0)
+
+
+def is_unknown_time(type: Any) -> bool:
+    """Whether a type is DuckDB's TIME_NS, which ibis does not know."""
+    return type.is_unknown() and "TIME_NS" in str(type)
 
 
 def empty(type: Any, column: Value) -> Value:

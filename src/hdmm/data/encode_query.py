@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hdmm.data.columns import Lookup, Value, empty, reading
+from hdmm.data.columns import Lookup, Value, empty, is_unknown_time, reading
 from hdmm.data.engine import Engine, batches
 from hdmm.data.people import key_of
 from hdmm.errors import DataError
@@ -62,6 +62,8 @@ def _carried(engine: Engine, column: Value) -> Value:
         return engine.bounded(column)
     if type.is_timestamp():
         return engine.clock(column)
+    if is_unknown_time(type):
+        return column.cast("time")
     wider = _SIGNED.get(str(type).removeprefix("!"))  # the mark of a column without NULL
     return column if wider is None else column.cast(wider)
 
