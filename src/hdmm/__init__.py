@@ -24,7 +24,7 @@ from hdmm.releases import Release
 from hdmm.releases.publish import DatabaseTable, release
 from hdmm.releases.ratio import Ratio
 from hdmm.releases.statistics import Quantile
-from hdmm.schema import Bins, Boolean, Integers, Listed, Merged, Schema
+from hdmm.schema import Bins, Boolean, Dates, Integers, Listed, Merged, Schema, Times
 from hdmm.selection import select
 from hdmm.spec import Spec
 from hdmm.workload import (
@@ -57,6 +57,7 @@ __all__ = [
     "Budget",
     "Custom",
     "DatabaseTable",
+    "Dates",
     "Entry",
     "HdmmError",
     "Identity",
@@ -78,6 +79,7 @@ __all__ = [
     "Schema",
     "Spec",
     "Target",
+    "Times",
     "Total",
     "Unit",
     "Values",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import singledispatch
@@ -17,13 +18,15 @@ from typing import Any, final
 
 from hdmm.data.engine import Engine
 from hdmm.errors import DataError
-from hdmm.schema import OUTSIDE, Bins, Boolean, Domain, Integers, Listed
+from hdmm.schema import OUTSIDE, Bins, Boolean, Dates, Domain, Integers, Listed, Times
 from hdmm.schema.domain import EXACT
 
 Value = Any
 """An expression of ibis."""
 
 _INT64 = range(-(2**63), 2**63)
+_UTC = (None, "UTC", "Etc/UTC", "+00:00")
+"""Time zones of columns that can be read: none, or UTC."""
 
 
 @final
@@ -65,6 +68,8 @@ def reading(name: str, domain: Domain, type: Any) -> Direct | Lookup:
     """How a column of this type is read; refuse a type from which the domain cannot be read exactly."""
     if type.is_string():
         return Lookup(lambda engine, column: engine.bytes_of(engine.trim(column)), "string", _texts(domain))
+    if type.is_timestamp():
+        check_zone(name, type.timezone)
     rule = _typed(domain, type)
     if rule is None:
         kind = domain.__class__
@@ -76,7 +81,22 @@ def reading(name: str, domain: Domain, type: Any) -> Direct | Lookup:
     return rule
 
 
-_REMEDIES: Mapping[Any, str] = {Integers: "an integer type", Bins: "a number", Boolean: "boolean"}
+def check_zone(name: str, zone: str | None) -> None:
+    """Refuse a column of time stamps in a zone other than UTC: which date they have depends on the zone."""
+    if zone not in _UTC:
+        raise DataError(
+            f"column {name!r} has the time zone {zone}; convert it to dates and times without a zone, as they are to "
+            "be counted (in pandas .dt.tz_localize(None), in polars .dt.replace_time_zone(None)), or to UTC"
+        )
+
+
+_REMEDIES: Mapping[Any, str] = {
+    Integers: "an integer type",
+    Bins: "a number",
+    Boolean: "boolean",
+    Dates: "a date",
+    Times: "a time",
+}
 
 
 @singledispatch
@@ -110,6 +130,74 @@ def _(domain: Listed, type: Any) -> Direct | Lookup | None:
     return _listed_integers(domain) if _is_whole(type) else None
 
 
+@_typed.register
+def _(domain: Dates, type: Any) -> Direct | Lookup | None:
+    if type.is_date() or type.is_timestamp():
+        return _dates(domain, lambda column: column.date() if type.is_timestamp() else column)
+    return _digits if _is_whole(type) and domain.numeric else None
+
+
+@_typed.register
+def _(domain: Times, type: Any) -> Direct | Lookup | None:
+    if type.is_time() or is_unknown_time(type):
+        return _times(domain, lambda column: column.notnull())
+    if type.is_timestamp():
+        return _times(domain, lambda column: column.date().between(_date(date.min), _date(date.max)))
+    return _digits if _is_whole(type) and domain.numeric else None
+
+
+_digits = Lookup(lambda engine, column: engine.bytes_of(column.cast("string")), "string", None)
+"""Integers that are read as their decimal texts, such as 20210301."""
+
+
+def _dates(domain: Dates, date_of: Callable[[Value], Value]) -> Direct:
+    """Dates by arithmetic on them. Infinite dates, on which arithmetic fails, are outside, and left out of it."""
+    import ibis
+
+    def inside(column: Value) -> Value:
+        return date_of(column).between(_date(domain.first), _date(domain.last))
+
+    def code(column: Value) -> Value:
+        day = date_of(column)
+        return ibis.cases((inside(column), _period(domain, day).cast("int64")))
+
+    return Direct(inside, code)
+
+
+def _period(domain: Dates, day: Value) -> Value:
+    """The cell of a day that lies in the range."""
+    first = domain.first
+    match domain.by:
+        case "day":
+            return day.delta(_date(first), unit="day")
+        case "week":
+            return day.delta(_date(first - timedelta(first.weekday())), unit="day") // 7
+        case "month":
+            return day.year() * 12 + day.month() - (first.year * 12 + first.month)
+        case "quarter":
+            return day.year() * 4 + (day.month() - 1) // 3 - (first.year * 4 + (first.month - 1) // 3)
+    return day.year() - first.year
+
+
+def _date(day: date) -> Value:
+    import ibis
+
+    return ibis.date(day.year, day.month, day.day)
+
+
+def _times(domain: Times, known: Callable[[Value], Value]) -> Direct:
+    """Times by their hours and minutes, of columns that hold a known time."""
+    import ibis
+
+    low, high = (int(ends[at]) for ends, at in zip(domain.bounds, (0, -1), strict=True))
+    size, start = domain.minutes, low // domain.minutes
+
+    def minute(column: Value) -> Value:
+        return ibis.cases((known(column), column.hour().cast("int64") * 60 + column.minute()))
+
+    return Direct(lambda column: minute(column).between(low, high), lambda column: minute(column) // size - start)
+
+
 def _range(low: int, high: int) -> Direct:
     """The integers from ``low`` to ``high``."""
     return Direct(lambda column: column.between(low, high), lambda column: column.cast("int64") - low)
@@ -118,6 +206,11 @@ def _range(low: int, high: int) -> Direct:
 def _is_whole(type: Any) -> bool:
     """Whether columns of a type hold integers only."""
     return type.is_integer() or (type.is_decimal() and type.scale == 0)
+
+
+def is_unknown_time(type: Any) -> bool:
+    """Whether a type is DuckDB's TIME_NS, which ibis does not know."""
+    return type.is_unknown() and "TIME_NS" in str(type)
 
 
 def empty(type: Any, column: Value) -> Value:

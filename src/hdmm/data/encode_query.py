@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hdmm.data.columns import Lookup, Value, empty, reading
+from hdmm.data.columns import Lookup, Value, empty, is_unknown_time, reading
 from hdmm.data.engine import Engine, batches
 from hdmm.data.people import EVERYBODY, key_of
 from hdmm.errors import DataError
@@ -59,10 +59,14 @@ _SIGNED = {"uint8": "int16", "uint16": "int32", "uint32": "int64", "uint64": "de
 
 
 def _carried(engine: Engine, column: Value) -> Value:
-    """The column without texts that are too long, and in a type that can be compared with signed numbers."""
+    """The column without texts that are too long and without time zones, its numbers in a signed type."""
     type = column.type()
     if type.is_string():
         return engine.bounded(column)
+    if type.is_timestamp():
+        return engine.clock(column)
+    if is_unknown_time(type):
+        return column.cast("time")
     wider = _SIGNED.get(str(type).removeprefix("!"))  # the mark of a column without NULL
     return column if wider is None else column.cast(wider)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from hdmm.data.arrow import readable
+from hdmm.data.columns import check_zone
 from hdmm.data.engine import in_process
 from hdmm.data.relation import Relation, View
 from hdmm.data.untyped import text_of
@@ -44,10 +45,15 @@ def _arrow(data: Any, columns: Sequence[str]) -> Any:
     if not columns:  # records are counted, not read
         return pa.table({"": pa.nulls(len(data), pa.int8())})
     if _library(data) == "pyarrow":
-        return readable(data.select(list(columns)))
-    if _library(data) == "polars":
-        return readable(data.select(list(columns)).to_arrow())
-    return readable(pa.table({name: _pandas(data[name]) for name in columns}))
+        table = data.select(list(columns))
+    elif _library(data) == "polars":
+        table = data.select(list(columns)).to_arrow()
+    else:
+        table = pa.table({name: _pandas(data[name]) for name in columns})
+    for field in table.schema:
+        if pa.types.is_timestamp(field.type):
+            check_zone(field.name, field.type.tz)
+    return readable(table)
 
 
 def _pandas(column: Any) -> Any:

@@ -1,11 +1,12 @@
 """Values of columns that have no type: each is read as a text, by its own type, so that no value affects another.
 
 An integer becomes its decimal text. A real number becomes its exact decimal text with a point: bins hold it, integers
-do not. Booleans become "true" and "false".
+do not. Booleans become "true" and "false", dates and times their ISO texts.
 """
 
 from __future__ import annotations
 
+from datetime import date, datetime, time
 from decimal import Decimal
 from math import isfinite
 from numbers import Integral
@@ -31,7 +32,21 @@ def text_of(value: object) -> str | None:
         return str(number) if number.bit_length() < _MAX_DIGITS else NO_VALUE
     if isinstance(value, (float, np.floating)):
         return _real(float(value))
-    return _decimal(value) if isinstance(value, Decimal) else NO_VALUE
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    return _moment(value) if isinstance(value, (date, time, np.datetime64)) else NO_VALUE
+
+
+def _moment(value: date | time | np.datetime64) -> str | None:
+    """The ISO text of a date, a time or both, as it is written: in its own time zone."""
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else str(value)
+    try:
+        if isinstance(value, time):
+            return time.isoformat(value)
+        return datetime.isoformat(value) if isinstance(value, datetime) else date.isoformat(value)
+    except Exception:  # a time zone is a program, and may fail
+        return NO_VALUE
 
 
 def _writable(text: str) -> bool:

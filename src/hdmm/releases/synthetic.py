@@ -58,7 +58,7 @@ def records(schema: Schema, model: FittedModel | NonnegativeCounts, rows: int, r
     columns = {}
     for axis, (name, domain) in enumerate(schema.items()):
         cells = codes[axis] if axis in codes else random.integers(domain.size, size=rows)
-        columns[name] = pa.array(domain.labels()).take(pa.array(cells.astype(np.int64)))
+        columns[name] = pa.array(domain.records()).take(pa.array(cells.astype(np.int64)))
     return pa.table(columns).replace_schema_metadata({"hdmm.estimator": model.label, "hdmm.note": NOTE})
 
 

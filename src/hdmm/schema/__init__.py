@@ -8,10 +8,12 @@ from typing import final
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
+from hdmm.schema.dates import Dates
 from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, declared_once, text_of, writable
 from hdmm.schema.kinds import Boolean, Integers, Listed, named_domain
 from hdmm.schema.levels import Level
 from hdmm.schema.merged import Merged
+from hdmm.schema.times import Times
 
 __all__ = [
     "OUTSIDE",
@@ -19,12 +21,14 @@ __all__ = [
     "Boolean",
     "Codes",
     "Comparison",
+    "Dates",
     "Domain",
     "Integers",
     "Level",
     "Listed",
     "Merged",
     "Schema",
+    "Times",
     "text_of",
     "writable",
 ]
@@ -66,12 +70,15 @@ class Schema(Mapping[str, Domain]):
         self._places: dict[str, tuple[str, str | None]] = {name: (name, None) for name in self._domains}
         for name, domain in self._domains.items():
             self._place_levels(name, domain)
+        self._shared = self._place_implied()
         self._lowered: dict[str, list[tuple[str, str | None]]] = {}
         for name, place in self._places.items():
             self._lowered.setdefault(name.lower(), []).append(place)
 
     def _place_levels(self, name: str, domain: Domain) -> None:
         for level in domain.levels:
+            if level in domain.implied:
+                continue
             if level in self._places:
                 owner, other = self._places[level]
                 taken = f"attribute {owner!r}" if other is None else _named(other, owner, self._domains[owner])
@@ -80,6 +87,23 @@ class Schema(Mapping[str, Domain]):
                     "attributes, their parts and their levels need names of their own, so rename one"
                 )
             self._places[level] = (name, level)
+
+    def _place_implied(self) -> dict[str, list[str]]:
+        """Name the levels that come by themselves; return those that several attributes have, with their owners.
+
+        Each has a long name, "admitted month", and a short one if no other attribute has that. What is declared comes
+        first.
+        """
+        owners: dict[str, list[str]] = {}
+        for name, domain in self._domains.items():
+            for level in domain.implied:
+                self._places.setdefault(f"{name} {level}", (name, level))
+                owners.setdefault(level, []).append(name)
+        shared = {level: names for level, names in owners.items() if len(names) > 1}
+        for level, names in owners.items():
+            if level not in shared:
+                self._places.setdefault(level, (names[0], level))
+        return shared
 
     def __getitem__(self, name: str) -> Domain:
         return self._domains[name]
@@ -141,9 +165,23 @@ class Schema(Mapping[str, Domain]):
         if name in self._places:
             return self._places[name]
         close = self._lowered.get(name.lower(), [])
+        if not close and name.lower() in self._shared:
+            owners = self._shared[name.lower()]
+            raise WorkloadError(
+                f"{name!r} is a level of {' and of '.join(map(repr, owners))}; "
+                f"write {' or '.join(repr(self.level_name(owner, name.lower())) for owner in owners)}"
+            )
         if len(close) != 1:
             raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._places)}")
         return close[0]
+
+    def level_name(self, attribute: str, level: str) -> str:
+        """A name that :meth:`resolve` resolves to a level of an attribute.
+
+        >>> Schema(came=Dates("2020", "2021"), left=Dates("2020", "2021")).level_name("left", "month")
+        'left month'
+        """
+        return level if self._places.get(level) == (attribute, level) else f"{attribute} {level}"
 
 
 def _named(level: str, name: str, domain: Domain) -> str:

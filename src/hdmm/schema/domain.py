@@ -71,6 +71,11 @@ class Domain(ABC):
         """The codes of trimmed texts among the declared values, −1 for others."""
 
     @property
+    def implied(self) -> tuple[str, ...]:
+        """The levels that come by themselves: other attributes may have levels of these names. Default: none."""
+        return ()
+
+    @property
     def size(self) -> int:
         """How many cells there are in all."""
         return self.declared + self.other + self.missing
@@ -89,6 +94,15 @@ class Domain(ABC):
         values = [self.value(code) for code in range(self.declared)]
         extra = ["other"] * self.other + ["missing"] * self.missing
         return [str(value) for value in values] + extra if extra else values
+
+    def ends(self) -> tuple[list[str], list[str]]:
+        """The texts with which the label of a range begins and ends at each declared cell. Default: its value."""
+        values = [str(self.value(code)) for code in range(self.declared)]
+        return values, values
+
+    def records(self) -> list[Any]:
+        """What records that hdmm makes up hold for every cell. Default: the labels."""
+        return self.labels()
 
     def encode(self, texts: Sequence[bytes]) -> Codes:
         """Map every text to its cell, or to −1; each text by itself, and none is refused."""

@@ -211,5 +211,5 @@ def as_domain(declared: object) -> Domain:
         if any(not isinstance(value, (str, int)) for value in declared):
             raise SchemaError(f"{shown(declared)}: listed values are texts or integers; use Bins for other numbers")
         return Listed(declared)
-    kinds = "Listed, Integers, Bins, Boolean, Merged"
+    kinds = "Listed, Integers, Bins, Boolean, Dates, Times, Merged"
     raise SchemaError(f"{shown(declared)}: expected a list of values, a range of integers, or {kinds}")

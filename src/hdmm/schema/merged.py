@@ -40,7 +40,7 @@ class Merged(Domain):
     """
 
     parts: Mapping[str, Domain]
-    levels: Mapping[str, Level] = field(init=False, repr=False, compare=False)
+    levels: _PartLevels = field(init=False, repr=False, compare=False)
     _flags: bool = field(init=False, repr=False, compare=False)
 
     def __init__(self, mapping: Mapping[str, object] | None = None, /, **parts: object) -> None:
@@ -60,6 +60,10 @@ class Merged(Domain):
     @property
     def declared(self) -> int:
         return prod(part.size for part in self.parts.values())
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        return self.levels.implied
 
     def value(self, code: int) -> str:
         digits: list[int] = []
@@ -122,22 +126,27 @@ class _PartLevels(Mapping[str, Level]):
 
     def __init__(self, parts: Mapping[str, Domain]) -> None:
         self._parts = parts
-        self._owners = {name: name for name in parts}
+        self._owners: dict[str, tuple[str, str | None]] = {name: (name, None) for name in parts}
         for owner, part in parts.items():
             for name in part.levels:
+                if name in part.implied:
+                    continue
                 if name in self._owners:
                     raise SchemaError(f"level {name!r} of part {owner!r}: the name is taken; give each its own name")
-                self._owners[name] = owner
+                self._owners[name] = (owner, name)
+        long = {f"{owner} {name}": (owner, name) for owner, part in parts.items() for name in part.implied}
+        self.implied = tuple(name for name in long if name not in self._owners)
+        self._owners |= {name: long[name] for name in self.implied}
 
     def __getitem__(self, name: str) -> Level:
-        owner = self._owners[name]
+        owner, level = self._owners[name]
         sizes = [part.size for part in self._parts.values()]
         place = list(self._parts).index(owner)
         digits = np.tile(np.repeat(np.arange(sizes[place]), prod(sizes[place + 1 :])), prod(sizes[:place]))
         part = self._parts[owner]
-        if name == owner:
+        if level is None:
             return Level(part, digits)
-        return Level(part.levels[name].domain, part.levels[name].codes[digits])
+        return Level(part.levels[level].domain, part.levels[level].codes[digits])
 
     def __contains__(self, name: object) -> bool:
         return name in self._owners

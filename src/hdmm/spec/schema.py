@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Merged, Schema
+from hdmm.schema import Bins, Boolean, Dates, Domain, Integers, Listed, Merged, Schema, Times
 from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, scalar
 
 
@@ -32,19 +32,23 @@ def _read_domain(data: Any, place: Place) -> Domain:
     if isinstance(data, list):
         return Listed([scalar(item, (*place, i)) for i, item in enumerate(data)])
     if not isinstance(data, Mapping):
-        raise Mistake(place, "expected a list of values, {min, max}, {bins}, {values} or boolean, or {merged}")
+        raise Mistake(
+            place, "expected a list of values, {min, max}, {bins}, {values}, {date}, {time}, {merged} or boolean"
+        )
     allowed = {
         "values": ("values", "other", "missing", "levels"),
         "min": ("min", "max", "other", "missing", "levels"),
         "bins": ("bins", "closed", "other", "missing", "levels"),
         "boolean": ("boolean", "other", "missing", "levels"),
+        "date": ("date", "by", "format", "other", "missing", "levels"),
+        "time": ("time", "by", "format", "other", "missing", "levels"),
         "merged": ("merged",),
     }
     kinds = [kind for kind in allowed if kind in data]
     if len(kinds) != 1:
         every = sorted({key for keys in allowed.values() for key in keys})
         mapping(data, place, every)
-        raise Mistake(place, "expected exactly one of values, min and max, bins, boolean, merged")
+        raise Mistake(place, "expected exactly one of values, min and max, bins, boolean, date, time, merged")
     entries = mapping(data, place, allowed[kinds[0]], required=("min", "max") if kinds[0] == "min" else ())
     extra: dict[str, Any] = {key: boolean(entries.get(key, False), (*place, key)) for key in ("other", "missing")}
     extra["levels"] = _read_levels(entries.get("levels", {}), (*place, "levels"))
@@ -59,9 +63,21 @@ def _read_domain(data: Any, place: Place) -> Domain:
             closed = boolean(entries.get("closed", False), (*place, "closed"))
             edges = [scalar(item, place) for item in items(entries["bins"], (*place, "bins"))]
             return Bins(edges, closed=closed, **extra)
+        case "date" | "time" as kind:
+            first, last = _read_ends(entries[kind], (*place, kind))
+            extra |= {name: scalar(entries[name], (*place, name)) for name in ("by", "format") if name in entries}
+            return Dates(first, last, **extra) if kind == "date" else Times(first, last, **extra)
     if not boolean(entries["boolean"], (*place, "boolean")):
         raise Mistake((*place, "boolean"), "expected true")
     return Boolean(**extra)
+
+
+def _read_ends(data: Any, place: Place) -> tuple[Any, Any]:
+    """The first and the last date or time."""
+    ends = [scalar(item, (*place, i)) for i, item in enumerate(items(data, place))]
+    if len(ends) != 2:
+        raise Mistake(place, "expected two values, the first and the last, for example [2020-01-01, 2024-12-31]")
+    return ends[0], ends[1]
 
 
 def _read_levels(data: Any, place: Place) -> dict[str, dict[str, list[Any]]]:
@@ -87,18 +103,30 @@ def domain_data(domain: Domain) -> Any:
             data = {"min": domain.min, "max": domain.max}
         case Bins():
             data = {"bins": [f"{edge:f}" for edge in domain.edges]} | ({"closed": True} if domain.closed else {})
+        case Dates():
+            data = {"date": [domain.first.isoformat(), domain.last.isoformat()], **_periods_data(domain)}
+        case Times():
+            data = {"time": [domain.first, domain.last], **_periods_data(domain)}
         case Merged():
             return {"merged": {name: domain_data(part) for name, part in domain.parts.items()}}
         case _:
             data = {"boolean": True}
     data |= {key: True for key in ("other", "missing") if getattr(domain, key)}
-    return data | ({"levels": _levels_data(domain)} if domain.levels else {})
+    levels = _levels_data(domain)
+    return data | ({"levels": levels} if levels else {})
+
+
+def _periods_data(domain: Dates | Times) -> dict[str, Any]:
+    return {"by": domain.by} | ({} if domain.format is None else {"format": domain.format})
 
 
 def _levels_data(domain: Domain) -> dict[str, dict[str, list[Any]]]:
     levels: dict[str, dict[str, list[Any]]] = {}
     groups: set[str] = set()
-    for name, level in domain.levels.items():
+    for name in domain.levels:
+        if name in domain.implied:
+            continue
+        level = domain.levels[name]
         labels = [str(level.domain.value(group)) for group in range(level.domain.declared)]
         members = [np.flatnonzero(level.codes == group) for group in range(len(labels))]
         levels[name] = {label: _members(domain, cells, groups) for label, cells in zip(labels, members, strict=True)}
@@ -116,5 +144,8 @@ def _members(domain: Domain, cells: NDArray[np.int64], groups: set[str]) -> list
         case Integers():
             pairs = [(domain.value(first), domain.value(last)) for first, last in runs]
             return [low if low == high and str(low) not in groups else [low, high] for low, high in pairs]
+        case Dates() | Times():
+            begin, end = domain.ends()
+            return [[begin[first], end[last]] for first, last in runs]
     values = [str(domain.value(code)) for code in cells.tolist()]
     return [[value, value] if value in groups else value for value in values]
