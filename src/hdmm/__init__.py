@@ -15,6 +15,7 @@ from typing import Any as _Any
 from hdmm import baselines, errors, estimators, operators
 from hdmm.accuracy.predict import Accuracy
 from hdmm.errors import HdmmError
+from hdmm.inspection import CheckReport, check
 from hdmm.plans import Plan
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.ledger import AlreadyPublished, Amount, Entry, Leak, Ledger, Verified
@@ -55,6 +56,7 @@ __all__ = [
     "Bins",
     "Boolean",
     "Budget",
+    "CheckReport",
     "Custom",
     "DatabaseTable",
     "Dates",
@@ -89,6 +91,7 @@ __all__ = [
     "Workload",
     "__version__",
     "baselines",
+    "check",
     "errors",
     "estimators",
     "marginals",

@@ -10,8 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import final
 
-from hdmm.data.source import Advance, CountRequest, Counts, Source
+from hdmm.data.findings import Findings
+from hdmm.data.inspection import Inspection, RawChunk
+from hdmm.data.source import Advance, CountRequest, Counts, Source, unheard
 from hdmm.data.tally import Records, Tally
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 Use = Callable[[Records], None]
@@ -30,12 +33,33 @@ class Chunk:
     fraction: float
 
 
+@final
+@dataclass(frozen=True)
+class RawRecords:
+    """A part of the records as texts; ``fraction`` is the share of the source up to its end."""
+
+    chunk: RawChunk
+    fraction: float
+
+
 class Chunked(Source):
     """A source whose records are read by hdmm itself."""
 
     @abstractmethod
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
         """All records as codes; with ``id``, the name of a column, also the people they belong to."""
+
+    @abstractmethod
+    def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
+        """All records as texts, for :meth:`inspect`."""
+
+    @final
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        inspection = Inspection(schema, unit)
+        for raw in self.raw_chunks(schema, unit.id):
+            inspection.add(raw.chunk)
+            on_progress(raw.fraction)
+        return inspection.findings()
 
     @final
     def count(self, request: CountRequest) -> Counts:

@@ -11,10 +11,12 @@ from typing import Any, final
 
 from hdmm.data.arrow import readable_batches
 from hdmm.data.engine import Engine, in_process
+from hdmm.data.findings import Findings
 from hdmm.data.relation import Relation, View, view_of
-from hdmm.data.source import CountRequest, Counts, Source
+from hdmm.data.source import Advance, CountRequest, Counts, Source, unheard
 from hdmm.errors import DataError
 from hdmm.files import scratch
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 
@@ -31,6 +33,19 @@ class Parquet(Source):
 
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         _ByEngine(self.paths).columns_check(schema, id)
+
+    def column_names(self) -> list[str]:
+        return _ByEngine(self.paths).column_names()
+
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        import duckdb
+
+        try:
+            return _ByEngine(self.paths).inspect(schema, unit, on_progress)
+        except duckdb.InterruptException:
+            raise
+        except (duckdb.Error, DataError):
+            return _ByArrow(self.paths).inspect(schema, unit, on_progress)
 
     def count(self, request: CountRequest) -> Counts:
         import duckdb

@@ -5,17 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from hdmm.data.encode_query import check_types, coded
 from hdmm.data.engine import Engine
+from hdmm.data.findings import Findings
 from hdmm.data.grouping import cover
+from hdmm.data.inspect_query import inspect_columns, people_in
 from hdmm.data.packing import Packing
 from hdmm.data.people import EVERYBODY, chosen
-from hdmm.data.source import CountRequest, Counts, Source, check_columns, needed_columns
+from hdmm.data.source import Advance, CountRequest, Counts, Source, check_columns, needed_columns, unheard
 from hdmm.data.tally import Tally
 from hdmm.errors import DataError, HdmmError
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 
@@ -70,6 +73,26 @@ class Relation(Source):
     def count(self, request: CountRequest) -> Counts:
         with self.opened() as view:
             return _count(view.engine, _needed(view, request.schema, request.unit.id, records=True), request)
+
+    @final
+    def column_names(self) -> list[str]:
+        with self._tried(), self.opened() as view:
+            return [str(column) for column in view.columns]
+
+    @final
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        everything = Unit(rows=unit.rows, neighbours=unit.neighbours)
+        ((records,),) = self.count(CountRequest(schema.only([]), [()], everything))
+        ((inside,),) = self.count(CountRequest(schema, [()], everything))
+        with self._tried(), self.opened() as view:
+            table = _needed(view, schema, unit.id, records=True)
+            columns = inspect_columns(view.engine, table, schema, on_progress)
+            if unit.id is None:
+                return Findings(int(records), int(inside), columns)
+            people = people_in(view.engine, table, unit)
+        ((used,),) = self.count(CountRequest(schema, [()], unit))
+        counted = replace(people, uncounted=int(inside - used))
+        return Findings(int(records), int(used), columns, counted)
 
     @contextmanager
     def _tried(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from hdmm.data.findings import Findings
 from hdmm.errors import DataError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
@@ -50,6 +51,17 @@ class Source(ABC):
     @abstractmethod
     def count(self, request: CountRequest) -> Counts:
         """Count the records in every cell of every table, as :func:`hdmm.data.count` describes, without the cap."""
+
+    @abstractmethod
+    def column_names(self) -> list[str]:
+        """The names of all columns, as they are."""
+
+    @abstractmethod
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        """What the records hold outside the domains of a schema whose columns are all there: private.
+
+        It is for :mod:`hdmm.check` alone; nothing that is published may depend on it.
+        """
 
 
 def check_file(path: Path) -> None:

@@ -15,7 +15,9 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.data.chunked import Chunk, Chunked
+from hdmm.data.chunked import Chunk, Chunked, RawRecords
+from hdmm.data.fields import Distinct
+from hdmm.data.inspection import RawChunk
 from hdmm.data.people import identifier
 from hdmm.data.source import check_columns, needed_columns
 from hdmm.data.tally import Records
@@ -66,6 +68,24 @@ class SqliteTable(Chunked):
                 done += len(rows)
                 yield Chunk(partial(_decode, rows, schema, id is not None), min(done / total, 1.0))
 
+    def column_names(self) -> list[str]:
+        with self._connected() as connection:
+            rows = connection.execute("SELECT name FROM pragma_table_info(?)", [self.name]).fetchall()
+        return [name.decode(errors="replace") for (name,) in rows]
+
+    def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
+        wanted = ", ".join(map(_bounded, needed_columns(schema, id))) or "0"
+        with self._connected() as connection:
+            (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
+            cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")
+            done = 0
+            while rows := cursor.fetchmany(_BATCH_ROWS):
+                done += len(rows)
+                values = list(zip(*rows, strict=True))
+                columns = {name: _distinct(column) for name, column in zip(schema.columns, values, strict=False)}
+                people = None if id is None else _people(values[-1])
+                yield RawRecords(RawChunk(len(rows), columns, people), min(done / total, 1.0))
+
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         # As an absolute URI, in which no character of the name has a meaning of its own.
@@ -95,9 +115,14 @@ def _decode(rows: Sequence[tuple[Value, ...]], domains: Mapping[str, Domain], ow
 
 
 def _codes(domain: Domain, values: Sequence[Value]) -> Any:
+    texts, which = _distinct(values)
+    return domain.encode(texts)[which]
+
+
+def _distinct(values: Sequence[Value]) -> Distinct:
     texts = [_text(value) for value in values]
     numbers = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-    return domain.encode(list(numbers))[np.fromiter((numbers[text] for text in texts), np.int64, len(texts))]
+    return Distinct(list(numbers), np.fromiter((numbers[text] for text in texts), np.int32, len(texts)))
 
 
 def _people(values: Sequence[Value]) -> Any:

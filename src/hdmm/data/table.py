@@ -10,11 +10,13 @@ from typing import Any, final
 from uuid import uuid4
 
 from hdmm.data.engine import Engine, engine_of, in_process
+from hdmm.data.findings import Findings
 from hdmm.data.relation import Relation, View, view_of
-from hdmm.data.source import CountRequest, Counts, Source, check_file
+from hdmm.data.source import Advance, CountRequest, Counts, Source, check_file, unheard
 from hdmm.data.sqlite import SqliteTable
 from hdmm.errors import DataError, FaultError
 from hdmm.memory.limit import memory_limit
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 _POSTGRES = ("postgresql://", "postgres://")
@@ -51,6 +53,12 @@ class DatabaseTable(Source):
 
     def count(self, request: CountRequest) -> Counts:
         return self._source.count(request)
+
+    def column_names(self) -> list[str]:
+        return self._source.column_names()
+
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        return self._source.inspect(schema, unit, on_progress)
 
 
 def _opened(database: str, name: str) -> Source:
@@ -94,6 +102,12 @@ class _DuckDB(Source):
 
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         _ByQuery(self.path, self.name).columns_check(schema, id)
+
+    def column_names(self) -> list[str]:
+        return _ByQuery(self.path, self.name).column_names()
+
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        return _ByQuery(self.path, self.name).inspect(schema, unit, on_progress)
 
     def count(self, request: CountRequest) -> Counts:
         import duckdb

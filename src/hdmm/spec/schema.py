@@ -22,11 +22,12 @@ def _read_domains(data: Any, place: Place) -> dict[str, Domain]:
     domains = {}
     for name, domain in mapping(data, place).items():
         with mistakes_at((*place, name)):
-            domains[name] = _read_domain(domain, (*place, name))
+            domains[name] = read_domain(domain, (*place, name))
     return domains
 
 
-def _read_domain(data: Any, place: Place) -> Domain:
+def read_domain(data: Any, place: Place) -> Domain:
+    """The domain of one attribute from plain data."""
     if data == "boolean":
         return Boolean()
     if isinstance(data, list):
