@@ -28,8 +28,9 @@ def count(
 
     The counts of a table are in row-major order of its attributes as given; the empty table has one cell for all
     records. A record with a value outside the domain of any attribute of the schema is counted in no table, so that all
-    tables count the same records. The schema holds only the attributes that a plan uses (:attr:`Plan.counted`). If the unit names a column that identifies people, each person counts with at most as
-    many records as the unit allows (:mod:`hdmm.data.people`). Check the source first (:meth:`Source.columns_check`).
+    tables count the same records; :attr:`Plan.counted` is the schema of those that a plan uses. If the unit names a
+    column that identifies people, each person counts with at most as many records as the unit allows
+    (:mod:`hdmm.data.people`). Check the source first (:meth:`Source.columns_check`).
 
     No count exceeds ``cap``. If the unit adds or removes records, each cell is capped by itself. If it replaces them,
     that would not do: with one table at the cap and another below it, a replacement would look like an addition in one

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdmm.errors import DataError
 from hdmm.privacy.unit import Unit
-from hdmm.schema import Schema
+from hdmm.schema import Domain, Schema
 
 Counts = list[NDArray[np.int64]]
 Advance = Callable[[float], None]
@@ -85,9 +85,9 @@ def check_columns(
         raise DataError(f"{place}: there is more than one column for {repeated}; keep one of each name")
 
 
-def needed_columns(schema: Schema, id: str | None) -> list[str]:
-    """The columns that are read: those of the schema, then the one that identifies people."""
-    return [*schema.columns, *([] if id is None else [id])]
+def needed_columns(schema: Schema, id: str | None) -> dict[str, Domain | None]:
+    """The columns that are read, with their domains: those of the schema, then the one that identifies people."""
+    return {**schema.columns, **({} if id is None else {id: None})}
 
 
 def _shown(column: str, attribute: str) -> str:

@@ -21,7 +21,7 @@ from hdmm.data.source import check_columns, needed_columns
 from hdmm.data.tally import Records
 from hdmm.data.untyped import text_of
 from hdmm.errors import DataError
-from hdmm.schema import Bins, Domain, Schema
+from hdmm.schema import Bins, Domain, Integers, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
 _BATCH_ROWS = 1 << 16
@@ -50,10 +50,12 @@ class SqliteTable(Chunked):
             raise DataError(f"{self.path}: there is no table {self.name!r}; check its name")
         check_columns(f"{self.path}: {self.name!r}", list(types), schema, id)
         for column in needed_columns(schema, id):
-            if any(part in types[column] for part in _REAL) and not isinstance(schema.columns.get(column), Bins):
+            domain = schema.columns.get(column)
+            real = isinstance(domain, Bins) or (isinstance(domain, Integers) and domain.decimals)
+            if any(part in types[column] for part in _REAL) and not real:
                 raise DataError(
-                    f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins only; "
-                    "cast it to INTEGER or TEXT in a view (SQLite's CAST never fails)"
+                    f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins, or as integers "
+                    "with decimals: true; cast it to INTEGER or TEXT in a view (SQLite's CAST never fails)"
                 )
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
@@ -95,7 +97,7 @@ def _decode(rows: Sequence[tuple[Value, ...]], domains: Mapping[str, Domain], ow
 
 
 def _codes(domain: Domain, values: Sequence[Value]) -> Any:
-    texts = [_text(value) for value in values]
+    texts = [_text(value, domain) for value in values]
     numbers = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     return domain.encode(list(numbers))[np.fromiter((numbers[text] for text in texts), np.int64, len(texts))]
 
@@ -106,6 +108,6 @@ def _people(values: Sequence[Value]) -> Any:
     return pa.array([identifier(_text(value)) for value in values], pa.string())
 
 
-def _text(value: Value) -> bytes:
-    """The text of a value; empty if there is none."""
-    return value if isinstance(value, bytes) else (text_of(value) or "").encode()
+def _text(value: Value, domain: Domain | None = None) -> bytes:
+    """The text of a value, as the domain writes it; empty if there is none."""
+    return value if isinstance(value, bytes) else (text_of(value, domain) or "").encode()

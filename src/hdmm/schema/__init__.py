@@ -12,6 +12,7 @@ from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, declared_once
 from hdmm.schema.kinds import Boolean, Integers, Listed, named_domain
 from hdmm.schema.levels import Level
 from hdmm.schema.merged import Merged
+from hdmm.schema.numerals import Numeric
 
 __all__ = [
     "OUTSIDE",
@@ -24,6 +25,7 @@ __all__ = [
     "Level",
     "Listed",
     "Merged",
+    "Numeric",
     "Schema",
     "text_of",
     "writable",
