@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import hdmm
 from hdmm.cli import app
+from hdmm.data.findings import Findings
 from hdmm.errors import DataError
 from hdmm.inspection.report import PRIVATE
 
@@ -82,9 +83,15 @@ SOURCES = {
 every_source = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 
 
+def findings_of(spec, data) -> Findings:
+    found = hdmm.check(spec, data).findings
+    assert found is not None
+    return found
+
+
 @every_source
 def test_counts_are_those_of_the_records(source, tmp_path):
-    found = hdmm.check(SPEC, source(tmp_path, ROWS)).findings
+    found = findings_of(SPEC, source(tmp_path, ROWS))
     assert (found.records, found.used) == (21, 3 + 4 + 1)
     assert set(found.columns) == {"sex", "age", "state"}
     sex, age, state = (found.columns[name] for name in ("sex", "age", "state"))
@@ -98,7 +105,8 @@ def test_counts_are_those_of_the_records(source, tmp_path):
 @every_source
 def test_people_with_too_many_records_are_counted(source, tmp_path):
     spec = hdmm.Spec(SCHEMA, WORKLOAD, unit=hdmm.Unit(rows=2, id="person"))
-    found = hdmm.check(spec, source(tmp_path, ROWS)).findings
+    found = findings_of(spec, source(tmp_path, ROWS))
+    assert found.people is not None
     assert (found.people.people, found.people.exceeding, found.people.unidentified) == (4, 2, 6)
     assert found.used == 2 + 1  # p1 has 7 readable records, p4 one
     assert found.people.uncounted == 5
@@ -110,13 +118,14 @@ def test_the_used_records_are_those_that_a_release_counts(source, tmp_path):
     budget = hdmm.Budget(rho="1e5")
     data = source(tmp_path, ROWS)
     table = hdmm.release(plan, data, budget, ledger=None).answer(hdmm.Workload(SCHEMA).add("all"))["all"]
-    assert round(table["answer"][0].as_py()) == hdmm.check(SPEC, data).findings.used
+    assert round(table["answer"][0].as_py()) == findings_of(SPEC, data).used
 
 
 def test_a_column_that_is_not_there_is_named_and_the_others_are_looked_at(tmp_path):
     path = tmp_path / "records.csv"
     path.write_text("Sex,age,state\nF,500,CA\n")
     report = hdmm.check(SPEC, path)
+    assert report.findings is not None
     assert "there is no column 'sex'; 'Sex' looks like it" in str(report)
     assert report.findings.columns["age"].outside == 1
 

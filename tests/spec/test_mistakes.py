@@ -40,7 +40,9 @@ def test_mistakes_in_several_entries_are_listed_in_the_order_of_their_lines(tmp_
 
 
 def test_attributes_are_mended_before_questions_about_them(tmp_path):
-    text = GOOD.replace("{min: 0, max: 9}", "{min: 0, mx: 9}").replace("[F, M]", "[F, F]\n  b: [c]") + "objective: least\n"
+    text = (
+        GOOD.replace("{min: 0, max: 9}", "{min: 0, mx: 9}").replace("[F, M]", "[F, F]\n  b: [c]") + "objective: least\n"
+    )
     mistakes = load_or_mistakes(written(tmp_path, text))
     assert isinstance(mistakes, list)
     assert [mistake.split(": ")[0].rsplit(" ", 1)[1] for mistake in mistakes] == ["2", "4", "7"]

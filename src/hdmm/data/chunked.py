@@ -14,6 +14,7 @@ from hdmm.data.findings import Findings
 from hdmm.data.inspection import Inspection, RawChunk
 from hdmm.data.source import Advance, CountRequest, Counts, Source, unheard
 from hdmm.data.tally import Records, Tally
+from hdmm.errors import NotSupportedError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
@@ -49,9 +50,9 @@ class Chunked(Source):
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
         """All records as codes; with ``id``, the name of a column, also the people they belong to."""
 
-    @abstractmethod
     def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
-        """All records as texts, for :meth:`inspect`."""
+        """All records as texts, for :meth:`inspect`. Default: refused."""
+        raise NotSupportedError("data: this source cannot be looked at")
 
     @final
     def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:

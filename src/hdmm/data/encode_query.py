@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hdmm.data.columns import Lookup, Value, empty, is_unknown_time, reading
+from hdmm.data.columns import Lookup, Value, absent, empty, is_unknown_time, reading
 from hdmm.data.engine import Engine, batches
 from hdmm.data.people import EVERYBODY, key_of
 from hdmm.errors import DataError
@@ -46,7 +46,9 @@ def coded(engine: Engine, table: Any, schema: Schema, id: str | None, lookups: E
     keeps: list[Value] = []
     for number, (column, domain) in enumerate(columns.items()):
         inside, code = rules[number].read(records, number)
-        digits[column], keep = _filled(domain, empty(types[column], records[f"r{number}"]), inside, code)
+        value = records[f"r{number}"]
+        blank = empty(types[column], value), absent(domain, types[column], value)
+        digits[column], keep = _filled(domain, blank, inside, code)
         keeps.append(keep)
     attributes = {f"c{number}": _combined(schema[name], name, digits) for number, name in enumerate(schema.names)}
     attributes = attributes or {EVERYBODY: ibis.literal(0, "int8")}
@@ -71,15 +73,18 @@ def _carried(engine: Engine, column: Value) -> Value:
     return column if wider is None else column.cast(wider)
 
 
-def _filled(domain: Domain, blank: Value, inside: Value, code: Value) -> tuple[Value, Value]:
-    """The code, with the cells for other and missing values, and whether there is a code at all."""
+def _filled(domain: Domain, blank: tuple[Value, Value], inside: Value, code: Value) -> tuple[Value, Value]:
+    """The code, with the cells for other and missing values, and whether there is a code at all.
+
+    ``blank`` says whether there is no value, and whether a value that is not a declared one stands for that.
+    """
     import ibis
 
     missing = int(domain.encode([b""])[0])
     if missing == OUTSIDE:
         return code, inside
     other = ibis.literal(domain.declared if domain.other else None, "int64")
-    filled = ibis.cases((blank, missing), (inside, code.cast("int64")), else_=other)
+    filled = ibis.cases((blank[0], missing), (inside, code.cast("int64")), (blank[1], missing), else_=other)
     return filled, ibis.literal(True) if domain.other else filled.notnull()
 
 
@@ -103,6 +108,7 @@ def _looked_up(
     if rule.type == "string":
         if missing != OUTSIDE:
             codes[b""] = missing
+            codes |= {text.encode(): missing for text in domain.missing_texts}
         codes = {text.hex().upper(): code for text, code in codes.items()}
     small = str(np.min_scalar_type(-domain.size))
     values = lookups.enter_context(engine.lookup(list(codes), list(codes.values()), {match: rule.type, code: small}))
@@ -111,7 +117,7 @@ def _looked_up(
 
 
 def _text_codes(key: Value, domain: Domain) -> dict[Any, int]:
-    """The codes of a column's distinct texts that are declared values.
+    """The codes of a column's distinct texts that are declared values, or stand for missing ones.
 
     A decimal can be written in many ways, and every engine reads them differently. So this is the one place where
     values, not counts, leave an engine: they are read here, by the rules for text files.
@@ -120,5 +126,6 @@ def _text_codes(key: Value, domain: Domain) -> dict[Any, int]:
     for batch in batches(key.name("key").as_table().distinct()):
         texts = [bytes.fromhex(text or "") for text in batch.column("key").to_pylist()]
         encoded = domain.encode(texts).tolist()
-        codes.update((text, code) for text, code in zip(texts, encoded, strict=True) if 0 <= code < domain.declared)
+        unlisted = (OUTSIDE, domain.declared) if domain.other else (OUTSIDE,)
+        codes.update((text, code) for text, code in zip(texts, encoded, strict=True) if code not in unlisted)
     return codes

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 from uuid import uuid4
 
 from hdmm.data.engine import ENGINES, engine_of, in_process
-from hdmm.data.relation import Relation, View, view_of
+from hdmm.data.relation import Needed, Relation, View, view_of
 from hdmm.errors import DataError
 
 
@@ -32,7 +32,7 @@ class Expression(Relation):
             return
         with in_process() as engine:
 
-            def copied(columns: Sequence[str], records: bool) -> Any:
+            def copied(columns: Needed, records: bool) -> Any:
                 needed = self.table.select(*columns) if columns else self.table.select(row=ibis.literal(0, "int8"))
                 return engine.copied((needed if records else needed.limit(0)).to_pyarrow_batches())
 

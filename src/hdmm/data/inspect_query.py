@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hdmm.data.inspection import ColumnInspection
 from hdmm.data.source import Advance
 from hdmm.data.untyped import text_of
 from hdmm.privacy.unit import Unit
-from hdmm.schema import Schema
+from hdmm.schema import Domain, Schema
 
 
 def inspect_columns(engine: Engine, table: Any, schema: Schema, on_progress: Advance) -> dict[str, ColumnFindings]:
@@ -20,27 +21,27 @@ def inspect_columns(engine: Engine, table: Any, schema: Schema, on_progress: Adv
     found = {}
     for done, (name, domain) in enumerate(schema.columns.items(), 1):
         inspection = ColumnInspection(domain)
-        for texts, times in _distinct(engine, table[name]):
+        for texts, times in _distinct(engine, table[name], domain):
             inspection.add(texts, times)
         found[name] = inspection.findings()
         on_progress(done / len(schema.columns))
     return found
 
 
-def _distinct(engine: Engine, column: Any) -> Any:
+def _distinct(engine: Engine, column: Any, domain: Domain) -> Iterator[tuple[list[bytes], np.ndarray]]:
     """The distinct values of a column as texts, some at a time, with the number of records of each."""
     text = column.type().is_string()
     value = engine.bytes_of(engine.trim(engine.bounded(column))) if text else column
     values = value.name("value").as_table()
     for batch in batches(values.group_by("value").aggregate(times=values.count())):
         held = batch.column("value").to_pylist()
-        texts = [bytes.fromhex(one or "") if text else _text(one) for one in held]
+        texts = [bytes.fromhex(one or "") if text else _text(one, domain) for one in held]
         yield texts, np.array(batch.column("times").to_pylist(), np.int64)
 
 
-def _text(value: object) -> bytes:
+def _text(value: object, domain: Domain) -> bytes:
     """The text of a typed value, as a text file would hold it; empty if there is none."""
-    text = text_of(value)
+    text = text_of(value, domain)
     return b"" if text is None else text.encode()
 
 

@@ -12,7 +12,7 @@ from typing import Any, final
 from hdmm.data.arrow import readable_batches
 from hdmm.data.engine import Engine, in_process
 from hdmm.data.findings import Findings
-from hdmm.data.relation import Relation, View, view_of
+from hdmm.data.relation import Needed, Relation, View, view_of
 from hdmm.data.source import Advance, CountRequest, Counts, Source, unheard
 from hdmm.errors import DataError
 from hdmm.files import scratch
@@ -124,10 +124,10 @@ class _ByArrow(_InFiles):
         files = [ParquetFile(path) for path in self.paths]
         with in_process() as engine:
 
-            def table(columns: Sequence[str], records: bool) -> Any:
-                columns = columns or files[0].schema_arrow.names[:1]
-                needed = pa.schema([files[0].schema_arrow.field(name) for name in columns])
-                batches = (batch.select(columns) for file in files for batch in file.iter_batches(columns=columns))
+            def table(columns: Needed, records: bool) -> Any:
+                names = list(columns) or files[0].schema_arrow.names[:1]
+                needed = pa.schema([files[0].schema_arrow.field(name) for name in names])
+                batches = (batch.select(names) for file in files for batch in file.iter_batches(columns=names))
                 return engine.copied(readable_batches(batches, needed))
 
             yield View(engine, files[0].schema_arrow.names, table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -19,7 +19,10 @@ from hdmm.data.source import Advance, CountRequest, Counts, Source, check_column
 from hdmm.data.tally import Tally
 from hdmm.errors import DataError, HdmmError
 from hdmm.privacy.unit import Unit
-from hdmm.schema import Schema
+from hdmm.schema import Domain, Schema
+
+Needed = Mapping[str, Domain | None]
+"""The columns that are read, with the domain of each; the one that identifies people has none."""
 
 
 @final
@@ -27,18 +30,19 @@ from hdmm.schema import Schema
 class View:
     """An open table: its engine, the names of its columns, and a function that selects some of them.
 
-    The function takes the names, and whether records are wanted or none of them. Without names it may select anything.
+    The function takes the names with their domains, and whether records are wanted or none of them. Without names it
+    may select anything.
     """
 
     engine: Engine
     columns: Sequence[object]
-    table: Callable[[Sequence[str], bool], Any]
+    table: Callable[[Needed, bool], Any]
 
 
 def view_of(engine: Engine, table: Any) -> View:
     """The view of a table of ibis."""
 
-    def selected(columns: Sequence[str], records: bool) -> Any:
+    def selected(columns: Needed, records: bool) -> Any:
         chosen = table.select(*columns) if columns else table
         return chosen if records else chosen.limit(0)
 
@@ -108,7 +112,7 @@ class Relation(Source):
             ) from None
 
 
-def _check_case(place: str, columns: Sequence[str]) -> None:
+def _check_case(place: str, columns: Iterable[str]) -> None:
     """Refuse names that an engine which ignores case would confuse."""
     seen: dict[str, str] = {}
     for column in columns:

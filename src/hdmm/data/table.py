@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from hdmm.data.engine import Engine, engine_of, in_process
 from hdmm.data.findings import Findings
-from hdmm.data.relation import Relation, View, view_of
+from hdmm.data.relation import Needed, Relation, View, view_of
 from hdmm.data.source import Advance, CountRequest, Counts, Source, check_file, unheard
 from hdmm.data.sqlite import SqliteTable
 from hdmm.errors import DataError, FaultError
@@ -152,7 +152,7 @@ class _ByRows(_InDuckDB):
             engine = plain.careful()
             source = _table(engine, self.name)
 
-            def table(columns: Sequence[str], records: bool) -> Any:
+            def table(columns: Needed, records: bool) -> Any:
                 selected = {name: source[name] for name in columns}
                 texts = {name: engine.bounded(text) for name, text in selected.items() if text.type().is_string()}
                 return _copied(engine, source, selected | texts or {"row": source.rowid()})

@@ -13,16 +13,25 @@ from numbers import Integral
 
 import numpy as np
 
+from hdmm.schema import Domain
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
 _MAX_DIGITS = 4096
 """A number of more digits has no value, like a number in a longer field of a file."""
 
 
-def text_of(value: object) -> str | None:
-    """The text of one value; None if it is missing."""
+def text_of(value: object, domain: Domain | None = None) -> str | None:
+    """The text of one value, of a number as the domain writes it; None if it is missing."""
     if isinstance(value, str):
         return value if len(value) <= LONGEST_TEXT and _writable(value) else NO_VALUE
+    text = _other(value)
+    if domain is None or text is None or text == NO_VALUE or isinstance(value, (bool, np.bool_)):
+        return text
+    return domain.number_text(text)
+
+
+def _other(value: object) -> str | None:
+    """The plain text of a value that is not text."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, (bool, np.bool_)):

@@ -65,7 +65,7 @@ def _checked(spec: Spec, name: str, source: Source, on_progress: Advance) -> Che
     """The report on a source: on its columns first, and then on the records, as far as the columns are there."""
     asked, unit = spec.schema.only(spec.workload.asked), spec.unit
     columns = source.column_names()
-    problems = list(_column_problems(source, columns, needed_columns(asked, unit.id)))
+    problems = list(_column_problems(source, columns, list(needed_columns(asked, unit.id))))
     if unit.id is not None and columns.count(unit.id) != 1:
         unit = Unit(unit.rows, unit.neighbours)
     readable = []

@@ -30,7 +30,7 @@ _FIELD_BYTES = 4 * 8
 
 
 def synthesize(estimates: Estimates, *, rows: int | None = None, seed: int | None = None) -> pa.Table:
-    """Synthetic records, as many as estimated or ``rows``: a column for each attribute, with the labels of tables."""
+    """Synthetic records, as many as estimated or ``rows``: a column for each attribute, with the values of records."""
     if rows is not None:
         check_integer("rows", rows, 0, example=1000)
     if seed is not None:
@@ -48,7 +48,7 @@ def synthesize(estimates: Estimates, *, rows: int | None = None, seed: int | Non
 
 
 def records(schema: Schema, model: FittedModel | NonnegativeCounts, rows: int, random: np.random.Generator) -> pa.Table:
-    """This many records from an estimate, with their labels."""
+    """This many records from an estimate, with their values."""
     import pyarrow as pa
 
     if isinstance(model, FittedModel):

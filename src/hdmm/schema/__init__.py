@@ -13,6 +13,7 @@ from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, declared_once
 from hdmm.schema.kinds import Boolean, Integers, Listed, named_domain
 from hdmm.schema.levels import Level
 from hdmm.schema.merged import Merged
+from hdmm.schema.numerals import Numeric
 from hdmm.schema.times import Times
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Level",
     "Listed",
     "Merged",
+    "Numeric",
     "Schema",
     "Times",
     "text_of",

@@ -13,7 +13,7 @@ import numpy as np
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.numbers import shown
-from hdmm.schema.domain import Codes
+from hdmm.schema.domain import Codes, Missing
 from hdmm.schema.kinds import Listed
 from hdmm.schema.levels import Groups, Level
 from hdmm.schema.moments import EPOCH, WEEKDAYS, Form, Format, Span, form_of
@@ -59,7 +59,7 @@ class Dates(Periods):
         by: The size of the cells: "day", "week" (Monday to Sunday), "month", "quarter" or "year".
         format: How dates are written in text columns, such as ``"%d.%m.%Y"``; None for ISO dates.
         other: Add a cell that counts all other values; without it, their records are dropped.
-        missing: Add a cell that counts empty fields.
+        missing: Add a cell that counts empty fields; a list of texts, such as ``["NA", "-9"]``, counts these as well.
         levels: Named groups of values, beside the coarser periods that are levels by themselves.
     """
 
@@ -76,7 +76,7 @@ class Dates(Periods):
         by: DatePeriod = "day",
         format: str | None = None,
         other: bool = False,
-        missing: bool = False,
+        missing: Missing = False,
         levels: Groups | None = None,
     ) -> None:
         if by not in get_args(DatePeriod):
@@ -86,8 +86,9 @@ class Dates(Periods):
             raise SchemaError(f"first={first}, last={last}: the domain is empty; first must not come after last")
         form = form_of(format)
         _check_format(form, by, start, end)
-        self._set(first=_date(start), last=_date(end), by=by, format=format, other=other, missing=missing)
+        self._set(first=_date(start), last=_date(end), by=by, format=format)
         self._set(_form=form, _limits=(start, end))
+        self._set_cells(other, missing)
         self._set_levels(levels, _IMPLIED[by])
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
 from hdmm.schema.domain import COMPARE, OUTSIDE, Codes, Comparison, Domain, declared_once
-from hdmm.schema.kinds import Boolean, Listed, named_domain
+from hdmm.schema.kinds import Boolean, Integers, Listed, named_domain
 from hdmm.schema.levels import MAX_CELLS, Level, Named
 from hdmm.text import count_text
 
@@ -66,13 +66,20 @@ class Merged(Domain):
         return self.levels.implied
 
     def value(self, code: int) -> str:
+        return self._joined(code, values=True)
+
+    def label(self, code: int) -> str:
+        return self._joined(code, values=False)
+
+    def _joined(self, code: int, *, values: bool) -> str:
         digits: list[int] = []
         for part in reversed(list(self.parts.values())):
             code, digit = divmod(code, part.size)
             digits.insert(0, digit)
         if self._flags:
             return "+".join(name for name, digit in zip(self.parts, digits, strict=True) if digit) or "none"
-        return ", ".join(_label(part, digit) for part, digit in zip(self.parts.values(), digits, strict=True))
+        cells = zip(self.parts.values(), digits, strict=True)
+        return ", ".join(_cell(part, digit, values=values) for part, digit in cells)
 
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
         if operator not in ("=", "<>"):
@@ -112,12 +119,12 @@ class Merged(Domain):
         code = 0
         for part, digit in zip(self.parts.values(), digits, strict=True):
             code = code * part.size + digit
-        return code if OUTSIDE not in digits and self.value(code) == text else OUTSIDE
+        return code if OUTSIDE not in digits and text in (self.label(code), self.value(code)) else OUTSIDE
 
     def hint(self, text: str) -> str:
         if self.declared > _MAX_HINTED:
-            return f", whose values are written like {self.value(self.declared - 1)!r}"
-        return nearest(text, [self.value(code) for code in range(self.declared)])
+            return f", whose values are written like {self.label(self.declared - 1)!r}"
+        return nearest(text, [self.label(code) for code in range(self.declared)])
 
 
 @final
@@ -169,14 +176,17 @@ def _check_labels(name: str, part: Domain, flags: bool) -> None:
     """Refuse names and listed values that would make a combination's label ambiguous."""
     if flags and ("+" in name or name == "none"):
         raise SchemaError(f"part {name!r}: labels join names by '+', and 'none' is the label of no part; rename it")
-    commas = [value for value in part.values if "," in value] if isinstance(part, Listed) and not flags else []
-    if commas:
-        raise SchemaError(f"part {name!r}: value {commas[0]!r} holds a comma, which separates parts; rename it")
+    texts = part.values if isinstance(part, Listed) else ()
+    labels = part.value_labels.values() if isinstance(part, (Listed, Integers)) else ()
+    for kind, given in (("value", texts), ("label", labels)):
+        commas = [text for text in given if "," in text]
+        if commas:
+            raise SchemaError(f"part {name!r}: {kind} {commas[0]!r} holds a comma, which separates parts; rename it")
 
 
-def _label(part: Domain, digit: int) -> str:
+def _cell(part: Domain, digit: int, *, values: bool) -> str:
     if digit < part.declared:
-        return str(part.value(digit))
+        return str(part.value(digit) if values else part.label(digit))
     return "missing" if part.missing and digit == part.size - 1 else "other"
 
 

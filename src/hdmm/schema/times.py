@@ -12,7 +12,7 @@ import numpy as np
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.numbers import shown
-from hdmm.schema.domain import Codes
+from hdmm.schema.domain import Codes, Missing
 from hdmm.schema.levels import Groups, Level
 from hdmm.schema.moments import MINUTES, Form, Format, Span, form_of
 from hdmm.schema.periods import Periods, level_over
@@ -40,7 +40,7 @@ class Times(Periods):
         by: The size of the cells: "hour" or "minute".
         format: How times are written in text columns, such as ``"%I:%M %p"``; None for ISO times.
         other: Add a cell that counts all other values; without it, their records are dropped.
-        missing: Add a cell that counts empty fields.
+        missing: Add a cell that counts empty fields; a list of texts, such as ``["NA", "-9"]``, counts these as well.
         levels: Named groups of values; the hours of minutes are a level by themselves.
     """
 
@@ -57,7 +57,7 @@ class Times(Periods):
         by: TimePeriod = "hour",
         format: str | None = None,
         other: bool = False,
-        missing: bool = False,
+        missing: Missing = False,
         levels: Groups | None = None,
     ) -> None:
         if by not in get_args(TimePeriod):
@@ -67,8 +67,9 @@ class Times(Periods):
             raise SchemaError(f"first={first}, last={last}: the domain is empty; first must come before last")
         form = form_of(format)
         _check_format(form, by)
-        self._set(first=_text(start), last=_text(end), by=by, format=format, other=other, missing=missing)
+        self._set(first=_text(start), last=_text(end), by=by, format=format)
         self._set(_form=form, _limits=(start, end - 1))
+        self._set_cells(other, missing)
         self._set_levels(levels, ("hour",) if by == "minute" else ())
 
     @property

@@ -135,7 +135,8 @@ class _Reader:
             raise self._refuse(here, "anchors and aliases are not used in specs; write the value out")
         if isinstance(event, ScalarEvent):
             if _blank(event):
-                raise self._refuse(here, "a value is missing")
+                remedy = f'; if the text {event.value} is meant, write "{event.value}"' if event.value else ""
+                raise self._refuse(here, f"a value is missing{remedy}")
             return event.value, _Lines(line, {})
         return (self._items if isinstance(event, SequenceStartEvent) else self._mapping)(line, depth)
 

@@ -113,4 +113,4 @@ def _range_labels(domain: Domain, lows: NDArray[np.int64], highs: NDArray[np.int
         close = ["]" if _end(domain, code) == "<=" else ")" for code in range(domain.declared)]
         return [f"[{edges[low]}, {edges[high + 1]}{close[high]}" for low, high in spans]
     begin, end = domain.ends()
-    return [str(domain.value(low)) if low == high else f"{begin[low]}..{end[high]}" for low, high in spans]
+    return [str(domain.label(low)) if low == high else f"{begin[low]}..{end[high]}" for low, high in spans]
