@@ -86,8 +86,9 @@ class Dates(Periods):
             raise SchemaError(f"first={first}, last={last}: the domain is empty; first must not come after last")
         form = form_of(format)
         _check_format(form, by, start, end)
-        self._set(first=_date(start), last=_date(end), by=by, format=format, other=other, missing=missing)
+        self._set(first=_date(start), last=_date(end), by=by, format=format)
         self._set(_form=form, _limits=(start, end))
+        self._set(other=other, missing=missing)
         self._set_levels(levels, _IMPLIED[by])
 
     @property

@@ -67,8 +67,9 @@ class Times(Periods):
             raise SchemaError(f"first={first}, last={last}: the domain is empty; first must come before last")
         form = form_of(format)
         _check_format(form, by)
-        self._set(first=_text(start), last=_text(end), by=by, format=format, other=other, missing=missing)
+        self._set(first=_text(start), last=_text(end), by=by, format=format)
         self._set(_form=form, _limits=(start, end - 1))
+        self._set(other=other, missing=missing)
         self._set_levels(levels, ("hour",) if by == "minute" else ())
 
     @property
