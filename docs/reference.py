@@ -20,7 +20,7 @@ def _is_error(value: object) -> bool:
 SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "Schema": {
         "Schema": ("sizes", "cells"),
-        **dict.fromkeys(("Integers", "Listed", "Boolean", "Bins", "Merged"), ()),
+        **dict.fromkeys(("Integers", "Listed", "Boolean", "Bins", "Dates", "Times", "Merged"), ()),
     },
     "Workload": {
         "Workload": ("add", "add_sql", "product", "query_count"),

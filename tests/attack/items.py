@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from tests.attack.oracle import SIZES, Record, identifier
+from tests.attack.oracle import SIZES, Odd, Record, Ticks, identifier
 from tests.attack.records import COLUMNS, MARK, as_types, base, ordinary
 from tests.attack.replay import UNITS, Case
 from tests.attack.sources import NAMES, Place, Source
@@ -61,7 +61,7 @@ _TEXTS: dict[str, str | bytes | None] = {
     "a NUL byte": f"F\0{MARK}",
     "NUL alone": "\0",
     "declared, then NUL": "F\0",
-    "a line break": f"{MARK}\nana,F,1,2.5,true",
+    "a line break": f"{MARK}\nana,F,1,2.5,true,2020-02-29,08:30",
     "a line break after a value": "F\n",
     "a carriage return": f"F\r{MARK}",
     "quotes": f'"{MARK}""',
@@ -124,20 +124,20 @@ _IDENTIFIERS: dict[str, str | None] = {
     "equal MD5": "TEXTCOLLBYfGiJUETHQ4hEcKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak",
 }
 _LINES = {
-    "an open quote": b'1999,"F,1,2.5,true',
-    "a closing quote alone": b'1999,F",1,2.5,true',
+    "an open quote": b'1999,"F,1,2.5,true,2020-02-29,08:30',
+    "a closing quote alone": b'1999,F",1,2.5,true,2020-02-29,08:30',
     "too few fields": b"1999,F,1",
-    "too many fields": b"1999,F,1,2.5,true,,",
-    "a carriage return": b"1999,F,1,2.5,true\r",
+    "too many fields": b"1999,F,1,2.5,true,2020-02-29,08:30,,",
+    "a carriage return": b"1999,F,1,2.5,true,2020-02-29,08:30\r",
     "only a carriage return": b"\r",
     "empty": b"",
     "bad bytes": b"\xff\xfe\x00\xed\xa0\x80" + MARK.encode(),
     "NUL bytes": b"\0" * 100,
-    "the header again": b"who,sex,age,pay,flag",
-    "a byte order mark": b"\xef\xbb\xbf1999,F,1,2.5,true",
-    "a mebibyte": b"1999,F,1,2.5,true".ljust(1 << 20),
-    "a mebibyte and a byte": b"1999,F,1,2.5,true".ljust((1 << 20) + 1),
-    "9 mebibytes, longer than a block": b"1999,F,1,2.5,true".ljust(9 << 20),
+    "the header again": b"who,sex,age,pay,flag,day,at",
+    "a byte order mark": b"\xef\xbb\xbf1999,F,1,2.5,true,2020-02-29,08:30",
+    "a mebibyte": b"1999,F,1,2.5,true,2020-02-29,08:30".ljust(1 << 20),
+    "a mebibyte and a byte": b"1999,F,1,2.5,true,2020-02-29,08:30".ljust((1 << 20) + 1),
+    "9 mebibytes, longer than a block": b"1999,F,1,2.5,true,2020-02-29,08:30".ljust(9 << 20),
     "a million commas": b"," * 1_000_000,
     "a million quotes": b'"' * 1_000_000,
 }
@@ -183,6 +183,79 @@ _OBJECTS: dict[str, Callable[[], Any]] = {
 }
 
 
+_MOMENTS = {
+    "a date": "2020-02-29",
+    "a date and a time": "2020-02-29T09:00:00.123456789Z",
+    "a date and a time in a zone": "2020-02-29 08:00:00+14:00",
+    "a day that is not": "2020-02-30",
+    "the year 0": "0000-02-29",
+    "a year of five digits": "12020-02-29",
+    "the end of a day": "2020-02-29 24:00",
+    "a leap second": "2020-02-29 08:59:60",
+    "a time": "10:29:59",
+    "24:00": "24:00",
+    "a short date": "2020-2-29",
+    "a short time": "8:30",
+    "a date, then NUL": "2020-02-29\0",
+    "a date, then a line break": "2020-02-29\n",
+    "digits of another script": "٢٠٢٠-02-29",
+    "infinity": "infinity",
+    "today": "today",
+    "a month": "2020-02",
+    "a week": "2020-W09",
+    "a thousand zeros": "0" * 1000 + "2020-02-29",
+}
+_NAMED_DATES: dict[str, dict[str, Any]] = {
+    "date": {"first": date.min, "last": date.max, "NULL": None},
+    "stamp": {"first": datetime.min, "last": datetime.max, "NULL": None},
+    "instant": {"first": datetime.min.replace(tzinfo=UTC), "NULL": None},
+    "time": {"midnight": time(0), "last": time(23, 59, 59, 999999), "NULL": None},
+    "stamp s": {"2^62": Ticks(2**62), "-2^62": Ticks(-(2**62)), "10000": Ticks(253402300800), "NULL": None},
+}
+_DATES_OF_DATABASES = {
+    "duckdb": {
+        "date": ("infinity", "-infinity", "5881580-07-10", "0044-03-15 (BC)"),
+        "stamp": ("infinity", "-infinity", "294247-01-10 04:00:54", "0044-03-15 (BC) 08:30:00"),
+        "instant": ("infinity", "-infinity", "10000-01-01 08:30:00+00"),
+        "time": ("24:00:00",),
+    },
+    "postgres": {
+        "date": ("infinity", "-infinity", "5874897-12-31", "0044-03-15 BC"),
+        "stamp": ("infinity", "-infinity", "294276-12-31 08:30:00", "4713-01-01 08:30:00 BC"),
+        "instant": ("infinity", "-infinity", "294276-12-31 08:30:00+00"),
+        "time": ("24:00:00",),
+    },
+}
+
+
+class _BrokenZone(tzinfo):
+    def utcoffset(self, when: datetime | None) -> timedelta:
+        raise RuntimeError(MARK)
+
+
+def _moments() -> Iterator[Item]:
+    """Dates and times, as texts and typed."""
+    for name, text in _MOMENTS.items():
+        for column in ("day", "at"):
+            yield Item(name, column, "text", text)
+            yield Item(name, column, "object", text)
+    for type, values in _NAMED_DATES.items():
+        for column in ("day", "at"):
+            if (column, type) not in (("day", "time"), ("at", "date")):
+                yield from (Item(name, column, type, value) for name, value in values.items())
+                for source, odd in _DATES_OF_DATABASES.items():
+                    yield from (Item(text, column, type, Odd(text), (source,)) for text in odd.get(type, ()))
+    objects = {
+        "a date": date(2020, 2, 29),
+        "a date and a time": datetime(2020, 2, 29, 8, 30),
+        "a time": time(9),
+        "a broken zone": datetime(2020, 2, 29, 8, 30, tzinfo=_BrokenZone()),
+    }
+    for name, value in objects.items():
+        for column in ("day", "at", "who"):
+            yield Item(f"{name} of Python", column, "object", value)
+
+
 _IN_SQLITE = ("NaN", "infinity", "a denormal", "bytes", "None")
 
 
@@ -193,10 +266,10 @@ def items() -> list[Item]:
     made += [
         Item("ordinary", column, type, as_types([ordinary()], {column: type})[0][column])
         for column, type in _TYPED
-        if type not in ("char", "date")
+        if type != "char"
     ]
     for at, (name, text) in enumerate([*_TEXTS.items(), *_BYTES.items()]):
-        for column in dict.fromkeys(("sex", attributes[at % 4])):
+        for column in dict.fromkeys(("sex", attributes[at % len(attributes)])):
             made.append(Item(name, column, "text", text, loose=isinstance(text, bytes)))
     for name, text in _TEXTS.items():
         if text is not None and len(text) < 100:
@@ -234,7 +307,7 @@ def items() -> list[Item]:
         Item("true", "sex", "bool", True, ("pandas", "parquet")),
     ]
     for at, (name, make) in enumerate(_OBJECTS.items()):
-        for column in dict.fromkeys(("sex", attributes[at % 4], "who")):
+        for column in dict.fromkeys(("sex", attributes[at % len(attributes)], "who")):
             made.append(Item(name, column, "object", make()))
             if name in _IN_SQLITE:
                 made.append(Item(name, column, "any", make(), ("sqlite",)))
@@ -244,7 +317,7 @@ def items() -> list[Item]:
     made.append(Item("a lone surrogate", "who", "python text", f"{MARK}\udfff"))
     made += [Item(name, "sex", "any", text, ("sqlite",)) for name, text in _BYTES.items()]
     made += [Item(name, "who", "any", text, ("sqlite",)) for name, text in _BYTES.items()]
-    return made
+    return [*made, *_moments()]
 
 
 _TYPED = [
@@ -262,6 +335,11 @@ _TYPED = [
     ("pay", "decimal"),
     ("pay", "numeric"),
     ("flag", "bool"),
+    ("day", "date"),
+    ("day", "stamp"),
+    ("day", "instant"),
+    ("at", "time"),
+    ("at", "stamp"),
 ]
 
 
@@ -297,7 +375,7 @@ def neighbours(source: Source, item: Item, unit: str, cells: bool) -> tuple[Case
     types = {} if item.column == "line" else {item.column: item.type}
     everybody = as_types(base(typed=item.column == "who" and item.type in ("int64", "uint64", "int128")), types)
     if item.column == "who" and item.type in ("object", "category") and source.name == "pandas":
-        stranger = {**ordinary(), "who": date(1999, 1, 1)}  # an identifier of no kind, as theirs may be
+        stranger = {**ordinary(), "who": 1999 + 0j}  # an identifier of no kind, as theirs may be
         everybody = [*as_types([{**stranger, "age": str(age)} for age in range(4)], {}), *everybody]
     hostile = _hostile(item, types)
     privacy = UNITS[unit]

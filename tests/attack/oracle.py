@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
@@ -19,7 +20,9 @@ Cell = tuple[int, ...]
 LISTED = ("F", "M", "é", "5", "true")
 AGES = range(10)
 EDGES = tuple(map(Fraction, ("-1", "0", "0.1", "5", "100")))
-SIZES = {"sex": len(LISTED), "age": len(AGES), "pay": len(EDGES) - 1, "flag": 2}
+FIRST, LAST = date(2020, 2, 27), date(2020, 3, 2)
+OPENS, CLOSES = time(8), time(10, 30)
+SIZES = {"sex": len(LISTED), "age": len(AGES), "pay": len(EDGES) - 1, "flag": 2, "day": 5, "at": 3}
 """The attributes, and how many values each has."""
 
 _BLANKS = b" \t\r"
@@ -27,12 +30,27 @@ _NO_VALUE = b"\n"
 _DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _FLAGS = {b"false": 0, b"f": 0, b"no": 0, b"0": 0, b"true": 1, b"t": 1, b"yes": 1, b"1": 1}
+_CLOCK = rb"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
+_ZONE = rb" ?(?:Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?)"
+_MOMENT = re.compile(rb"(\d{4}-\d\d-\d\d)?([T ])?(?:(" + _CLOCK + rb")(?:" + _ZONE + rb")?)?")
 _DIGITS = 30  # before the point: more are beyond every edge
 _LONGEST_NUMBER, _LONGEST_ID, _LONGEST_TEXT, _LONGEST_LINE = 4096, 1000, 1 << 16, 1 << 20
 
 
+class Odd(str):
+    """A date or a time that only some databases know: beyond all years, or the end of a day."""
+
+
+class Ticks(int):
+    """The number inside a time stamp that is beyond all years."""
+
+
 def text_of(value: object) -> bytes:
     """The text of a value, trimmed; empty where there is none, a line break where no text says it."""
+    if isinstance(value, (Odd, Ticks)):
+        return _NO_VALUE
+    if isinstance(value, (date, time)):
+        return _moment_text(value)
     if isinstance(value, str):
         try:
             value = value.encode()
@@ -58,6 +76,15 @@ def text_of(value: object) -> bytes:
     return _NO_VALUE
 
 
+def _moment_text(value: date | time) -> bytes:
+    if type(value).__name__ == "NaTType":
+        return b""
+    try:
+        return value.isoformat().encode()
+    except RuntimeError:  # of a broken time zone
+        return _NO_VALUE
+
+
 def cell_of(column: str, value: object, cells: bool) -> int | None:
     """The cell of one value; with ``cells`` the last two are for other and for missing values."""
     text = text_of(value)
@@ -72,6 +99,8 @@ def _declared(column: str, value: object, text: bytes) -> int | None:
         return next((at for at, listed in enumerate(LISTED) if listed.encode() == text), None)
     if column == "flag":
         return _FLAGS.get(text.lower())
+    if column in ("day", "at"):
+        return _moment(column, text)
     if isinstance(value, (str, bytes)) and len(text) > _LONGEST_NUMBER:
         return None
     if column == "age":
@@ -84,6 +113,22 @@ def _declared(column: str, value: object, text: bytes) -> int | None:
     if number is None or not EDGES[0] <= number < EDGES[-1]:
         return None
     return max(at for at, edge in enumerate(EDGES[:-1]) if edge <= number)
+
+
+def _moment(column: str, text: bytes) -> int | None:
+    match = _MOMENT.fullmatch(text)
+    if match is None or bool(match[2]) != bool(match[1] and match[3]):
+        return None
+    try:
+        day = None if match[1] is None else datetime.strptime(match[1].decode(), "%Y-%m-%d").date()
+    except ValueError:
+        return None
+    if column == "day":
+        return (day - FIRST).days if day is not None and FIRST <= day <= LAST else None
+    if match[3] is None:
+        return None
+    clock = time(int(match[3][:2]), int(match[3][3:5]))
+    return clock.hour - OPENS.hour if OPENS <= clock < CLOSES else None
 
 
 def _number(value: object, text: bytes) -> Fraction | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 from tests.attack.oracle import LISTED, Record
 
-COLUMNS = ("who", "sex", "age", "pay", "flag")
+COLUMNS = ("who", "sex", "age", "pay", "flag", "day", "at")
 MARK = "Zx9Qk"
 """Stands in hostile texts: no message may hold it."""
 NEWCOMER = "1999"
@@ -31,6 +32,8 @@ def base(typed: bool = False) -> list[dict[str, object]]:
                     "age": str(draw.randint(0, 11)),
                     "pay": draw.choice(["-0.5", "0.05", "2.5", "50", "1000"]),
                     "flag": draw.choice(["true", "false"]),
+                    "day": draw.choice(["2020-02-26", "2020-02-27", "2020-02-29", "2020-03-02"]),
+                    "at": draw.choice(["07:59", "08:00", "09:59", "10:29"]),
                 }
             )
     return rows
@@ -38,7 +41,8 @@ def base(typed: bool = False) -> list[dict[str, object]]:
 
 def ordinary(at: int = 0) -> dict[str, object]:
     """A record that counts, of the person who is added."""
-    return {"who": NEWCOMER, "sex": LISTED[at % 2], "age": str(at % 10), "pay": "2.5", "flag": "true"}
+    same = {"who": NEWCOMER, "pay": "2.5", "flag": "true", "day": "2020-02-29", "at": "08:30"}
+    return {**same, "sex": LISTED[at % 2], "age": str(at % 10)}
 
 
 _NUMBERS = {"true": "1", "false": "0", "F": "5", "M": "6", "é": "7", "X": "8", "-0.5": "0"}
@@ -51,9 +55,23 @@ def as_type(value: object, type: str) -> object:
         return value
     if type in ("int64", "uint64", "int128"):
         return int(_NUMBERS.get(value, value).partition(".")[0])
+    if type in MOMENTS:
+        return _moment(value, type)
     if type in ("float64", "float32"):
         return float(value)
     return Decimal(value) if type in ("decimal", "numeric") else value == "true" if type == "bool" else value
+
+
+MOMENTS = ("date", "stamp", "stamp s", "instant", "time")
+"""Types of columns that hold dates, times or both."""
+
+
+def _moment(value: str, type: str) -> date | time:
+    clock = time.fromisoformat(value) if ":" in value else time(8, 30)
+    day = date(2020, 2, 29) if ":" in value else date.fromisoformat(value)
+    if type in ("date", "time"):
+        return day if type == "date" else clock
+    return datetime.combine(day, clock, UTC if type == "instant" else None)
 
 
 TEXT = ("text", "object", "category", "char", "any", "view")

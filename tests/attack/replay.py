@@ -20,8 +20,22 @@ import hdmm
 from hdmm import Unit, baselines
 from hdmm.errors import HdmmError
 from hdmm.memory.limit import memory_allowed
-from hdmm.schema import Bins, Boolean, Integers, Listed, Schema
-from tests.attack.oracle import AGES, EDGES, LISTED, SIZES, Cell, Record, added_up, counted, fields
+from hdmm.schema import Bins, Boolean, Dates, Integers, Listed, Schema, Times
+from tests.attack.oracle import (
+    AGES,
+    CLOSES,
+    EDGES,
+    FIRST,
+    LAST,
+    LISTED,
+    OPENS,
+    SIZES,
+    Cell,
+    Record,
+    added_up,
+    counted,
+    fields,
+)
 from tests.attack.records import COLUMNS, MARK
 from tests.attack.sources import CannotHold, line_of
 
@@ -32,7 +46,7 @@ UNITS = {
     "replace 1 row": Unit(neighbours="replace-one"),
     "replace 2 rows per id": Unit(2, "replace-one", id="who"),
 }
-TABLES: list[tuple[str, ...]] = [(), ("sex",), ("flag", "age"), ("pay",), tuple(SIZES)]
+TABLES: list[tuple[str, ...]] = [(), ("sex",), ("flag", "age"), ("pay",), ("day",), ("at",), tuple(SIZES)]
 BUDGET = hdmm.Budget(epsilon="1")
 
 Held = Callable[[Sequence[Record], Path], Any]
@@ -94,6 +108,8 @@ def schema_of(names: tuple[tuple[str, str], ...], cells: bool) -> Schema:
         "age": Integers(AGES[0], AGES[-1], **more),
         "pay": Bins(edges, **more),
         "flag": Boolean(**more),
+        "day": Dates(FIRST, LAST, **more),
+        "at": Times(OPENS, CLOSES, **more),
     }
     return Schema({called.get(name, name): domain for name, domain in domains.items()})
 

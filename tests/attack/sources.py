@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -101,11 +102,17 @@ _ARROW = {
     "decimal": pa.decimal128(38, 10),
     "bool": pa.bool_(),
     "date": pa.date32(),
+    "stamp": pa.timestamp("us"),
+    "instant": pa.timestamp("us", "UTC"),
+    "time": pa.time64("us"),
 }
 
 
 def arrow_array(values: Sequence[Any], type: str) -> pa.Array:
     """A column of Arrow; texts are raw bytes that nobody checks."""
+    if type == "stamp s":
+        seconds = [int(v.replace(tzinfo=UTC).timestamp()) if isinstance(v, datetime) else v for v in values]
+        return pa.array(seconds, pa.int64()).view(pa.timestamp("s"))
     if type in _ARROW:
         return pa.array(values, _ARROW[type])
     if any(not isinstance(value, (str, bytes, NoneType)) for value in values):
@@ -172,7 +179,15 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-_DUCKDB = {"int128": "HUGEINT", "uint64": "UBIGINT", "decimal": "DECIMAL(38, 10)"}
+_DUCKDB = {
+    "int128": "HUGEINT",
+    "uint64": "UBIGINT",
+    "decimal": "DECIMAL(38, 10)",
+    "date": "DATE",
+    "stamp": "TIMESTAMP",
+    "instant": "TIMESTAMPTZ",
+    "time": "TIME",
+}
 
 
 def write_duckdb(records: Sequence[Record], types: Types, place: Place, path: Path, name: str) -> None:
@@ -192,7 +207,7 @@ def write_duckdb(records: Sequence[Record], types: Types, place: Place, path: Pa
 
 
 def _as_text(record: Record, types: Types) -> Record:
-    """Numbers that Arrow does not know, as texts that DuckDB casts."""
+    """Values that Arrow does not know, as texts that DuckDB casts."""
     return {
         name: str(value) if types.get(name) in _DUCKDB and value is not None else value
         for name, value in record.items()
@@ -235,6 +250,9 @@ _POSTGRES = {
     "numeric": "numeric",
     "bool": "boolean",
     "date": "date",
+    "stamp": "timestamp",
+    "instant": "timestamptz",
+    "time": "time",
 }
 
 
@@ -267,6 +285,7 @@ _SPARK = {
     "decimal": "decimal(38, 10)",
     "bool": "boolean",
     "date": "date",
+    "stamp": "timestamp_ntz",
 }
 
 
@@ -282,7 +301,7 @@ def _spark(session: Any) -> Hold:
     return hold
 
 
-_NUMBERS = {"int64", "float64", "float32", "decimal", "bool", "date"}
+_NUMBERS = {"int64", "float64", "float32", "decimal", "bool", "date", "stamp", "stamp s", "instant", "time"}
 _COLUMNAR = frozenset({"text", "view", "category", "uint64", *_NUMBERS})
 FILES = {
     "csv": Source("csv", frozenset({"text", "line"}), _csv),

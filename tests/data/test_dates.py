@@ -1,4 +1,4 @@
-"""Dates and times count the same wherever they are, as texts and as typed columns; odd ones affect only their record."""
+"""Dates and times count the same wherever they are, as texts and in typed columns; odd ones affect only themselves."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_type_that_is_no_date_or_time_is_refused(
 ) -> None:
     data = hold(pa.table({"x": pa.array([value], type)}))
     with pytest.raises(
-        DataError, match="column 'x' holds .*, which cannot be read exactly as .* cast it to a (date|time)"
+        DataError, match=r"column 'x' holds .*, which cannot be read exactly as .* cast it to a (date|time)"
     ):
         open_source(data).columns_check(Schema(x=domain))
 
@@ -360,7 +360,7 @@ def test_a_column_in_another_time_zone_is_refused(engine: str, hold: Hold) -> No
 
 
 def test_a_time_zone_that_a_parquet_file_mentions_does_not_matter(tmp_path: Path) -> None:
-    """The instants in it are the same; and a release must not stop after it was charged because Arrow reads the file."""
+    """The instants are the same, and a release must not stop after it was charged because Arrow reads the file."""
     table = pa.table({"x": pa.array([INSTANT], pa.timestamp("us", "Pacific/Kiritimati")), "bad": b_text(b"\xff")})
     pq.write_table(table, tmp_path / "a.parquet")
     schema = Schema(x=Dates(FIRST, LAST), bad=Listed(["a"], other=True))

@@ -134,7 +134,7 @@ def random_condition(rng: Random, columns: Sequence[View], depth: int = 2) -> Co
 
 def _on_ordered(rng: Random, domain: Attribute) -> Condition:
     def value() -> Any:
-        if domain.kind == "listed":
+        if domain.kind in ("listed", "dates", "times"):
             return rng.randrange(domain.declared)
         low, high = map(int, domain.values)
         return rng.choice(

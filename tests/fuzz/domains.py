@@ -1,10 +1,12 @@
 """Random schemas: every kind of attribute, often of one cell, with levels, merged parts and cells for other values."""
 
+from dataclasses import replace
+from datetime import date, timedelta
 from decimal import Decimal
 from math import prod
 from random import Random
 
-from tests.fuzz.schemas import Attribute, Levels
+from tests.fuzz.schemas import Attribute, Levels, period_of
 
 _SIZES = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 12)
 _NAMES = ("sex", "age", "state", "flag", "income", "education-num", "size of household", "Order", "x1", "größe")
@@ -37,7 +39,7 @@ def _attribute(rng: Random, name: str, most: int, *, merged: bool) -> Attribute:
         return Attribute(name, "merged", parts=tuple(parts))
     other = size < most and rng.random() < 0.25
     missing = size + other < most and rng.random() < 0.25
-    kind = rng.choice(("listed", "listed", "integers", "integers", "bins", "boolean"))
+    kind = rng.choice(("listed", "listed", "integers", "integers", "bins", "boolean", "dates", "times"))
     closed = False
     if kind == "boolean" and most < 2:
         kind = "listed"
@@ -59,11 +61,46 @@ def _attribute(rng: Random, name: str, most: int, *, merged: bool) -> Attribute:
                 key=Decimal,
             )
             values, closed = tuple(edges), rng.random() < 0.3
+        case "dates" | "times":
+            bare = _dates(rng, name, size) if kind == "dates" else _times(rng, name, size)
+            bare = replace(bare, other=other, missing=missing)
+            return replace(bare, levels=_levels(rng, bare)) if rng.random() < 0.2 else bare
         case _:
             values = ()
             other, missing = other and most > 2, missing and most > 3
     bare = Attribute(name, kind, values, closed, other, missing)
     return Attribute(name, kind, values, closed, other, missing, _levels(rng, bare) if rng.random() < 0.3 else ())
+
+
+def _dates(rng: Random, name: str, size: int) -> Attribute:
+    """As many periods, the first and the last of them perhaps cut."""
+    by = rng.choice(("day", "day", "week", "month", "quarter", "year"))
+    first = date(2019, 12, 1) + timedelta(rng.randrange(60))
+    seen: list[str] = []
+    last = day = first
+    stop = rng.random() < 0.5
+    while True:
+        label = period_of(day, by)
+        if label not in seen[-1:]:
+            if len(seen) == size:
+                break
+            seen.append(label)
+        last = day
+        if stop and len(seen) == size and rng.random() < 0.1:
+            break
+        day += timedelta(1)
+    formats = ["", "", "%d.%m.%Y", "%Y%m%d", *(["%m/%Y"] if by in ("month", "quarter", "year") else [])]
+    return Attribute(name, "dates", (str(first), str(last)), by=by, format=rng.choice(formats))
+
+
+def _times(rng: Random, name: str, size: int) -> Attribute:
+    """As many hours or minutes."""
+    by = rng.choice(("hour", "minute"))
+    minutes = {"hour": 60, "minute": 1}[by]
+    first = rng.randrange(11) * 60 + rng.choice((0, 0, 30, 55))
+    last = first // minutes * minutes + size * minutes - (rng.choice((0, 0, 3)) if by == "hour" else 0)
+    ends = (f"{first // 60:02}:{first % 60:02}", f"{last // 60:02}:{last % 60:02}")
+    return Attribute(name, "times", ends, by=by, format=rng.choice(("", "", "%H%M")))
 
 
 def _levels(rng: Random, domain: Attribute) -> Levels:

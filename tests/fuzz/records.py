@@ -3,10 +3,11 @@
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from random import Random
 
 from hdmm.data.people import salt
-from tests.fuzz.schemas import Attribute
+from tests.fuzz.schemas import Attribute, clock, days
 from tests.fuzz.workloads import Schema
 
 Record = dict[str, str]
@@ -37,10 +38,36 @@ def _text(rng: Random, column: Attribute) -> str:
             text = rng.choice((str(number), str(number), f"{number:03d}", f"+{number}" if number >= 0 else str(number)))
         case "boolean":
             text = rng.choice(("true", "false", "T", "f", "YES", "No", "1", "0"))
+        case "dates":
+            text = _date(rng, column)
+        case "times":
+            text = _time(rng, column)
         case _:
             text = rng.choice((*column.values, rng.choice(column.values) + ("5" if rng.random() < 0.5 else "")))
             text = rng.choice((text, f"{text}e0" if "e" not in text else text))
     return rng.choice((text, text, text, f" {text}", f"{text}\t"))
+
+
+def _date(rng: Random, column: Attribute) -> str:
+    """A date in the range or beside it, mostly in the format of the column."""
+    day = rng.choice(days(column.values)) + timedelta(rng.choice((0, 0, 0, -40, 40)))
+    if rng.random() < 0.1:
+        return rng.choice(("2020-02-30", "2019-12", "2020", "2020-W01", "2020-Q1", "31.12.2019", "20200101", "1/2020"))
+    if column.format:
+        plain = day.strftime(column.format)
+        return plain.lstrip("0") if rng.random() < 0.3 else plain
+    return rng.choice((str(day), str(day), f"{day}T08:30", f"{day} 23:59:59.5+01:00", f"{day} 24:00"))
+
+
+def _time(rng: Random, column: Attribute) -> str:
+    """A time in the range or beside it, mostly in the format of the column."""
+    minute = (rng.choice(rng.choice(clock(column.values, column.by))) + rng.choice((0, 0, 0, -90, 90))) % 1440
+    hour, rest = divmod(minute, 60)
+    if rng.random() < 0.1:
+        return rng.choice(("24:00", "8:30", "2400", "860", "08:60", "noon", "5"))
+    if column.format:
+        return rng.choice((f"{hour:02}{rest:02}", f"{hour:02}{rest:02}", str(hour * 100 + rest)))
+    return rng.choice((f"{hour:02}:{rest:02}", f"{hour:02}:{rest:02}:59", f"2020-02-28 {hour:02}:{rest:02}Z"))
 
 
 def counts(schema: Schema, records: Sequence[Record], rows: int, people: bool) -> Counter[tuple[int, ...]]:
@@ -107,12 +134,17 @@ def source_code(kind: str, schema: Schema, people: bool, path: str = "data") -> 
     match kind:
         case "typed":
             names = [c.name for a in schema for c in a.columns if c.kind == "integers"]
+            dates = [c.name for a in schema for c in a.columns if c.kind == "dates" and not c.format]
             return [
-                "import pyarrow",
+                "import pyarrow, datetime, re",
                 "def typed(column):",
                 "    texts = [r[column].strip() for r in records]",
                 f"    if column in {names!r} and all(t.lstrip('+-').isdigit() and len(t) < 9 or not t for t in texts):",
                 "        return pyarrow.array([int(t) if t else None for t in texts], 'int32')",
+                "    iso = r'20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])'",
+                f"    if column in {dates!r} and all(re.fullmatch(iso, t) or not t for t in texts):",
+                "        days = [datetime.date.fromisoformat(t) if t else None for t in texts]",
+                "        return pyarrow.array(days, 'date32')",
                 "    return pyarrow.array([r[column] or None for r in records], 'string')",
                 "source = pyarrow.table({c: typed(c) for c in columns})",
             ]

@@ -6,7 +6,9 @@ The rules are those of docs/data.md and docs/spec.md, written a second time.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -16,6 +18,24 @@ Levels = tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_CLOCK = r"([01]\d|2[0-3]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?))?"
+_FORMS = {
+    "": re.compile(rf"(?P<Y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)(?:[T ]{_CLOCK})?", re.ASCII),
+    "%d.%m.%Y": re.compile(r"(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<Y>\d{4})", re.ASCII),
+    "%m/%Y": re.compile(r"(?P<m>\d{1,2})/(?P<Y>\d{4})", re.ASCII),
+    "%Y%m%d": re.compile(r"0*(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)", re.ASCII),
+}
+_TIMES = {
+    "": re.compile(rf"(?:\d{{4}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[T ])?{_CLOCK}", re.ASCII),
+    "%H%M": re.compile(r"()(\d{1,4})", re.ASCII),
+}
+IMPLIED = {
+    "day": ("week", "month", "quarter", "year", "weekday"),
+    "month": ("quarter", "year"),
+    "quarter": ("year",),
+    "minute": ("hour",),
+}
+"""The levels that dates and times have by themselves."""
 _TRUTH = {"true": 1, "t": 1, "yes": 1, "1": 1, "false": 0, "f": 0, "no": 0, "0": 0}
 
 
@@ -26,12 +46,14 @@ class Attribute:
     name: str
     kind: str
     values: tuple[str, ...] = ()
-    """Listed texts; the least and the largest integer; or the edges of bins."""
+    """Listed texts; the least and the largest integer; the edges of bins; or the first and the last date or time."""
     closed: bool = False
     other: bool = False
     missing: bool = False
     levels: Levels = ()
     parts: "tuple[Attribute, ...]" = ()
+    by: str = ""
+    format: str = ""
 
     @property
     def declared(self) -> int:
@@ -45,6 +67,8 @@ class Attribute:
                 return len(self.values) - 1
             case "boolean":
                 return 2
+            case "dates" | "times":
+                return len(periods(self.kind, self.values, self.by))
         return prod(part.size for part in self.parts)
 
     @property
@@ -71,6 +95,8 @@ class Attribute:
                 return [*(f"[{low}, {high}{end}" for low, high, end in pairs), *extra]
             case "boolean":
                 return ["False", "True", *extra]
+            case "dates" | "times":
+                return [*periods(self.kind, self.values, self.by), *extra]
         if self.flags:
             names = [part.name for part in self.parts]
             every = product((False, True), repeat=len(names))
@@ -94,12 +120,42 @@ class Attribute:
                 return cell if 0 <= cell < self.declared else None
             case "boolean":
                 return _TRUTH.get(text.lower())
+            case "dates":
+                return self._date(text)
+            case "times":
+                return self._time(text)
         if not _DECIMAL.fullmatch(text):
             return None
         number, edges = Decimal(text), [Decimal(edge) for edge in self.values]
         if self.closed and number == edges[-1]:
             return self.declared - 1
         return next((cell for cell in range(self.declared) if edges[cell] <= number < edges[cell + 1]), None)
+
+    def _date(self, text: str) -> int | None:
+        known = periods(self.kind, self.values, self.by)
+        if not self.format and self.by != "day" and text in known:
+            return known.index(text)
+        padded = text.zfill(8) if self.format == "%Y%m%d" and text.isascii() and text.isdigit() else text
+        match = _FORMS[self.format].fullmatch(padded)
+        if match is None or (self.format == "%Y%m%d" and len(padded) > 8):
+            return None
+        parts = match.groupdict()
+        first, last = (date.fromisoformat(end) for end in self.values)
+        try:
+            day = date(int(parts["Y"]), int(parts["m"]), int(parts.get("d", 1)))
+        except ValueError:
+            return None
+        if "d" not in parts and day.isoformat()[:7] == first.isoformat()[:7]:
+            day = first
+        return known.index(period_of(day, self.by)) if first <= day <= last else None
+
+    def _time(self, text: str) -> int | None:
+        match = _TIMES[self.format].fullmatch(text)
+        if match is None:
+            return None
+        hour, minute = divmod(int(match[2]), 100) if self.format else (int(match[1]), int(match[2]))
+        cells = enumerate(clock(self.values, self.by))
+        return next((at for at, cell in cells if minute < 60 and hour * 60 + minute in cell), None)
 
     @property
     def columns(self) -> "tuple[Attribute, ...]":
@@ -114,6 +170,42 @@ class Attribute:
                 return None
             code = code * column.size + cell
         return code
+
+
+def period_of(day: date, by: str) -> str:
+    """The period of a day."""
+    year, week, _ = day.isocalendar()
+    return {
+        "day": day.isoformat(),
+        "week": f"{year:04}-W{week:02}",
+        "month": day.isoformat()[:7],
+        "quarter": f"{day.year:04}-Q{(day.month + 2) // 3}",
+        "year": f"{day.year:04}",
+        "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")[day.weekday()],
+    }[by]
+
+
+def days(values: Sequence[str]) -> list[date]:
+    """The days from the first to the last."""
+    first, last = (date.fromisoformat(end) for end in values)
+    return [first + timedelta(number) for number in range((last - first).days + 1)]
+
+
+def clock(values: Sequence[str], by: str) -> list[range]:
+    """The minutes of every cell."""
+    first, last = (int(end[:2]) * 60 + int(end[3:]) for end in values)
+    size = {"hour": 60, "minute": 1}[by]
+    starts = range(first // size * size, last, size)
+    return [range(max(start, first), min(start + size, last)) for start in starts]
+
+
+@lru_cache(maxsize=1000)
+def periods(kind: str, values: tuple[str, ...], by: str) -> tuple[str, ...]:
+    """The labels of the declared cells of dates or times."""
+    if kind == "dates":
+        return tuple(dict.fromkeys(period_of(day, by) for day in days(values)))
+    written = [(f"{c[0] // 60:02}:{c[0] % 60:02}", f"{c[-1] // 60:02}:{c[-1] % 60:02}") for c in clock(values, by)]
+    return tuple(low if low == high else f"{low}–{high}" for low, high in written)
 
 
 @dataclass(frozen=True)
@@ -150,6 +242,28 @@ def _coarser(domain: Attribute) -> Iterator[tuple[Attribute, tuple[int, ...]]]:
         extra = range(len(groups), coarse.size)
         yield coarse, tuple(cells[cell] for cell in range(domain.declared)) + tuple(extra)
 
+    yield from _implied(domain)
+
+
+def _implied(domain: Attribute) -> Iterator[tuple[Attribute, tuple[int, ...]]]:
+    """The coarser periods of dates and times, by their long names."""
+    own = {"other": domain.other, "missing": domain.missing}
+    for by in IMPLIED.get(domain.by, ()):
+        name = f"{domain.name} {by}"
+        if domain.kind == "times":
+            coarse = Attribute(name, "times", domain.values, by=by, **own)
+            starts = [cell[0] for cell in clock(domain.values, domain.by)]
+            codes = [next(at for at, c in enumerate(clock(domain.values, by)) if m in c) for m in starts]
+        else:
+            found = {period_of(day, domain.by): period_of(day, by) for day in reversed(days(domain.values))}
+            if by == "weekday":
+                weekdays = tuple(period_of(date(2024, 1, day), by) for day in range(1, 8))
+                coarse = Attribute(name, "listed", weekdays, **own)
+            else:
+                coarse = Attribute(name, "dates", domain.values, by=by, **own)
+            codes = [coarse.labels().index(found[cell]) for cell in periods("dates", domain.values, domain.by)]
+        yield coarse, (*codes, *range(coarse.declared, coarse.size))
+
 
 def schema_data(attributes: Sequence[Attribute]) -> dict[str, Any]:
     """The schema as a spec holds it."""
@@ -166,6 +280,9 @@ def _data(domain: Attribute) -> Any:
             data = {"min": int(domain.values[0]), "max": int(domain.values[1])}
         case "bins":
             data = {"bins": list(domain.values)} | ({"closed": True} if domain.closed else {})
+        case "dates" | "times":
+            data = {domain.kind[:-1]: list(domain.values), "by": domain.by}
+            data |= {"format": domain.format} if domain.format else {}
         case _:
             data = {"boolean": True}
     data |= {key: True for key in ("other", "missing") if getattr(domain, key)}
@@ -201,4 +318,7 @@ def _code(domain: Attribute) -> str:
             return f"hdmm.Integers({', '.join(domain.values)}{extra})"
         case "bins":
             return f"hdmm.Bins({list(domain.values)!r}{extra})"
+        case "dates" | "times":
+            ends, format = ", ".join(map(repr, domain.values)), f", format={domain.format!r}" if domain.format else ""
+            return f"hdmm.{domain.kind.capitalize()}({ends}, by={domain.by!r}{format}{extra})"
     return f"hdmm.Boolean({extra[2:]})"

@@ -350,7 +350,7 @@ def test_a_value_is_named_by_its_label_or_by_a_date() -> None:
     assert Dates("2020", "2021", by="month").code("2020-03") == 2
     assert Dates("2020", "2021").code(date(2020, 3, 1)) == 60
     with pytest.raises(
-        WorkloadError, match="'2020-03-01' is not in the domain, which holds .* or a month as '2021-03'"
+        WorkloadError, match=r"'2020-03-01' is not in the domain, which holds .* or a month as '2021-03'"
     ):
         Dates("2020", "2021", by="month").code("2020-03-01")
 
@@ -619,7 +619,7 @@ def test_times_are_compared_to_the_minute() -> None:
         WorkloadError, match="cuts through the hour 09:00–09:59; write its first or last minute, 09:00 or 09:59"
     ):
         hours.compare("<=", "09:30")
-    with pytest.raises(WorkloadError, match="'9 am' is not a value .* write a time as '08:30'"):
+    with pytest.raises(WorkloadError, match=r"'9 am' is not a value .* write a time as '08:30'"):
         hours.compare("<=", "9 am")
 
 
