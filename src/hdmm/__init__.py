@@ -17,7 +17,7 @@ from hdmm.accuracy.predict import Accuracy
 from hdmm.errors import HdmmError
 from hdmm.plans import Plan
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.ledger import AlreadyPublished, Amount, Entry, Leak, Ledger, Verified
+from hdmm.privacy.ledger import AlreadyPublished, Amount, Entry, Grant, Leak, Ledger, Verified
 from hdmm.privacy.unit import Unit
 from hdmm.progress import Progress
 from hdmm.releases import Release
@@ -58,6 +58,7 @@ __all__ = [
     "Custom",
     "DatabaseTable",
     "Entry",
+    "Grant",
     "HdmmError",
     "Identity",
     "Integers",

@@ -43,7 +43,7 @@ for _command in (plan.plan, plan.show, release.release, answers.answer, answers.
     app.command()(_command)
 for _other in (others.demo, others.paper):
     app.command()(_other)
-for _ledger_command in (ledger.create, ledger.show, ledger.verify, ledger.abandon):
+for _ledger_command in (ledger.create, ledger.grant, ledger.show, ledger.verify, ledger.abandon):
     ledgers.command()(_ledger_command)
 
 
