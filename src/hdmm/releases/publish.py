@@ -24,6 +24,7 @@ from hdmm.plans.footprint import check_disk, check_memory
 from hdmm.privacy.budget import Budget, check_budget
 from hdmm.privacy.ledger import Entry, Ledger
 from hdmm.progress import OnProgress
+from hdmm.releases.present import Digits, check_digits
 from hdmm.releases.release import Release
 from hdmm.releases.write import Format, check_format
 
@@ -39,6 +40,7 @@ def release(
     id: str | None = None,
     out: str | Path | None = None,
     format: Format = "parquet",
+    digits: Digits = "meaningful",
     delimiter: str | None = None,
     memory: str | int | None = None,
     on_progress: OnProgress | None = None,
@@ -59,12 +61,14 @@ def release(
             ``out`` and spends nothing.
         out: A new directory that the release is written to.
         format: The format of the tables, "parquet" or "csv".
+        digits: "full" writes all digits to CSV files; by default only those that the standard error leaves a meaning.
         delimiter: What separates the fields of a text file (default: a comma; a tab in .tsv and .tab files).
         memory: Memory limit, such as "8GB" (default: half of RAM). Work arrays too large for it are in temporary
             files. DuckDB, if it counts, takes up to a quarter of it more, at most 2 GiB.
         on_progress: Called with a :class:`Progress` for "counting records", "adding noise" and "writing tables".
     """
     _check_arguments(plan, budget, ledger, id, format)
+    check_digits(digits)
     noise = plan.mechanism.calibrate(budget)
     check_measurable(plan)
     with memory_allowed(memory):
@@ -91,7 +95,7 @@ def release(
         answers = measure(plan, source, noise, on_progress=on_progress)
         published = Release(plan, budget, tuple(answers))
         if out is not None:
-            published.save(out, format=format, on_progress=on_progress)
+            published.save(out, format=format, digits=digits, on_progress=on_progress)
     if book is not None:
         book.publish(name, _unwritten_digest(digest, published) if out is None else _written_digest(Path(out)))
     return published
