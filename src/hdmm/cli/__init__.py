@@ -17,6 +17,7 @@ from hdmm import __version__
 from hdmm.cli import answers, ledger, others, plan, release
 from hdmm.cli.signals import stoppable
 from hdmm.errors import HdmmError
+from hdmm.syntax import messages_for
 
 app = typer.Typer(
     name="hdmm",
@@ -60,7 +61,7 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks ε or × must not end the command
     try:
-        with stoppable() as stopped:
+        with messages_for("command line"), stoppable() as stopped:
             app(standalone_mode=True)
     except HdmmError as error:
         typer.echo(f"error: {error}", err=True)

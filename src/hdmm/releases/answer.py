@@ -8,6 +8,7 @@ from hdmm.plans.footprint import check_workload
 from hdmm.releases.estimates import Estimates
 from hdmm.releases.options import TableOptions
 from hdmm.releases.rows import Rows
+from hdmm.syntax import example
 from hdmm.workload import EncodedProduct, Workload
 
 
@@ -30,7 +31,8 @@ def _reason(plan: Plan, product: EncodedProduct) -> str:
     """Why the measurements do not determine a product."""
     mechanism = plan.mechanism
     if mechanism.estimator.supports(product):
-        return 'no single block of the release determines it; use estimator="global", which combines all of them'
+        usual = example("estimator", "global")
+        return f"no single block of the release determines it; use {usual}, which combines all of them"
     names = plan.workload.schema.names
     blocks = mechanism.strategy.blocks
     if not any(set(product.axes) <= set(block.axes) for block in blocks):

@@ -165,8 +165,12 @@ def manifest_digest(directory: Path) -> str:
 def load(directory: Path) -> tuple[Plan, Budget, tuple[NDArray[Any], ...]]:
     """Read the plan, the budget and the measurements of a release, and check each of its files."""
     path = directory / _MANIFEST
+    if not directory.exists():
+        raise ArtefactError(f"{directory}: there is no such directory; give the one that hdmm release wrote")
+    if not directory.is_dir():
+        raise ArtefactError(f"{directory}: is a file, not a release; give the directory that hdmm release wrote")
     if not path.exists():
-        raise ArtefactError(f"{directory}: is not a release: it has no {_MANIFEST}")
+        raise ArtefactError(f"{directory}: is not a release: it has no {_MANIFEST}; give what hdmm release wrote")
     try:
         file = _File.model_validate(read(_KIND, path))
     except ValidationError as error:

@@ -18,6 +18,7 @@ import numpy as np
 
 from hdmm.errors import InputError
 from hdmm.matrix import Array
+from hdmm.syntax import given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,7 @@ _EXACT = 2.0**53
 def check_digits(digits: Digits) -> None:
     """Refuse any other word."""
     if digits not in get_args(Digits):
-        raise InputError(f"digits={digits!r}: expected 'meaningful' or 'full'")
+        raise InputError(f"{given('digits', repr(digits))}: expected 'meaningful' or 'full'")
 
 
 def total_labels(labels: Mapping[str, Any]) -> dict[str, str]:

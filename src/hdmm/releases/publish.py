@@ -27,6 +27,7 @@ from hdmm.progress import OnProgress
 from hdmm.releases.present import Digits, check_digits
 from hdmm.releases.release import Release
 from hdmm.releases.write import Format, check_format
+from hdmm.syntax import either, given
 
 __all__ = ["DatabaseTable", "release"]
 
@@ -108,9 +109,13 @@ def _check_arguments(
         raise InputError(f"plan: {type(plan).__name__} is not a plan; make one with hdmm.select(workload)")
     check_budget(budget)
     if ledger is not None and not isinstance(ledger, (str, Path, Ledger)):
-        raise InputError(f"ledger={ledger!r}: expected the path of a ledger, or None to spend without one")
+        raise InputError(
+            f"{given('ledger', repr(ledger))}: expected the path of a ledger, or None to spend without one"
+        )
     if ledger is None and id is not None:
-        raise InputError(f"id={id!r}: names a release in a ledger; give the ledger too, or leave the id out")
+        raise InputError(
+            f"{given('id', repr(id))}: names a release in a ledger; give the ledger too, or leave the id out"
+        )
     check_format(format)
 
 
@@ -121,7 +126,8 @@ def _stored(book: Ledger, id: str, digest: str, budget: Budget, out: Path) -> Re
         return None
     if (entry.plan, entry.budget) != (digest, budget):
         raise BudgetError(
-            f"id={id!r}: was charged on {entry.time} for another plan or budget; choose another id, and another output"
+            f"{given('id', repr(id))}: was charged on {entry.time} for another plan or budget; choose another output "
+            f"({either(python='out=…, and another id', command='-o; without --id, that is its id')})"
         )
     if not out.exists():
         raise ArtefactError(f"{out}: the release {id!r} was published on {entry.time}, but is not there; restore it")

@@ -18,6 +18,7 @@ from hdmm.files.artefact import write
 from hdmm.files.atomic import check_new
 from hdmm.releases.present import Digits, present, total_labels
 from hdmm.releases.rows import ROWS, Rows
+from hdmm.syntax import given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,7 @@ Format = Literal["parquet", "csv"]
 def check_format(format: Format) -> None:
     """Refuse any other format."""
     if format not in get_args(Format):
-        raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
+        raise InputError(f"{given('format', repr(format))}: expected 'parquet' or 'csv'")
 
 
 def write_table(
@@ -73,7 +74,8 @@ def check_table_path(path: Path) -> None:
     """Refuse a path that no table can be written to."""
     check_new(path)
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path}: expected a name that ends in .csv or .parquet")
+        remedy = " (a spreadsheet opens .csv files)" if path.suffix in (".xlsx", ".xls", ".ods") else ""
+        raise InputError(f"{path}: expected a name that ends in .csv or .parquet{remedy}")
 
 
 def save_table(table: pa.Table, path: Path) -> None:

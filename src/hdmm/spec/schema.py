@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Merged, Schema
+from hdmm.spec.hints import domain_remedy
 from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, scalar
 
 
@@ -32,7 +33,7 @@ def _read_domain(data: Any, place: Place) -> Domain:
     if isinstance(data, list):
         return Listed([scalar(item, (*place, i)) for i, item in enumerate(data)])
     if not isinstance(data, Mapping):
-        raise Mistake(place, "expected a list of values, {min, max}, {bins}, {values} or boolean, or {merged}")
+        raise Mistake(place, domain_remedy(data))
     allowed = {
         "values": ("values", "other", "missing", "levels"),
         "min": ("min", "max", "other", "missing", "levels"),

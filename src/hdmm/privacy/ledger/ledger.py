@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
-from hdmm.errors import BudgetError, FaultError, InputError
+from hdmm.errors import BudgetError, FaultError, InputError, nearest
 from hdmm.files import scratch
 from hdmm.files.atomic import already_there, check_new, sync_directory
 from hdmm.numbers import shown
@@ -20,6 +20,7 @@ from hdmm.privacy.ledger.account import Account, Entry, Grant, budget_texts, rai
 from hdmm.privacy.ledger.composition import Amount, mu_squared_of
 from hdmm.privacy.ledger.leakage import USUAL_DELTA, Leak, leaks
 from hdmm.privacy.unit import Unit
+from hdmm.syntax import example, given
 from hdmm.text import text_table
 
 _MAX_ID = 200  # characters
@@ -43,7 +44,9 @@ class AlreadyPublished(BudgetError):
     """A release of this id is published; nothing was charged. ``entry`` says with which budget and plan."""
 
     def __init__(self, entry: Entry) -> None:
-        super().__init__(f"id={entry.id!r}: was published on {entry.time} with {entry.budget}; nothing was charged")
+        super().__init__(
+            f"{given('id', repr(entry.id))}: was published on {entry.time} with {entry.budget}; nothing was charged"
+        )
         self.entry = entry
 
 
@@ -138,13 +141,15 @@ class Ledger:
                 raise AlreadyPublished(entry)
             if entry is not None and entry.state == "reserved":
                 raise BudgetError(
-                    f"id={id!r}: was reserved on {entry.time} and not published; noise may have been drawn, so it "
-                    "stays charged: choose another id, or abandon this one (hdmm ledger abandon), and spend once more"
+                    f"{given('id', repr(id))}: was reserved on {entry.time} and not published; noise may have been "
+                    "drawn, so it stays charged: choose another id, or abandon this one (hdmm ledger abandon), and "
+                    "spend once more"
                 )
             if unit != account.unit:
                 raise BudgetError(
-                    f"unit={str(unit)!r}: the ledger {self.path} accounts for {account.unit}; plan for that unit, or "
-                    "charge a ledger of this one (hdmm ledger create NEW.db --unit-of PLAN)"
+                    f"the plan protects {unit}, and the ledger {self.path} accounts for {account.unit}; plan for that "
+                    "unit (privacy: {unit: …} in the spec), or charge a ledger of this one (hdmm ledger create "
+                    "NEW.db --unit-of PLAN)"
                 )
             self._check_suffices(account, budget, mu_squared)
             step: dict[str, Any] = {"state": "reserved", "id": id, "budget": budget_texts(budget), "plan": plan_digest}
@@ -162,9 +167,10 @@ class Ledger:
                 if entry.release == release_digest:
                     return entry
                 raise BudgetError(
-                    f"id={id!r}: was published on {entry.time} with another release; reserve another id for this one"
+                    f"release {id!r}: was published on {entry.time} with another digest; reserve another id for this "
+                    "one"
                 )
-            self._check_reserved(id, entry)
+            self._check_reserved(id, account)
             return self._append(connection, account, {"state": "published", "id": id, "release": release_digest})
 
     def abandon(self, id: str) -> Entry:
@@ -173,8 +179,8 @@ class Ledger:
             account = read_account(connection, self.path)
             entry = account.latest(id)
             if entry is not None and entry.state == "published":
-                raise BudgetError(f"id={id!r}: was published on {entry.time} and cannot be abandoned; keep it")
-            self._check_reserved(id, entry)
+                raise BudgetError(f"release {id!r}: was published on {entry.time} and cannot be abandoned; keep it")
+            self._check_reserved(id, account)
             return self._append(connection, account, {"state": "abandoned", "id": id})
 
     def grants(self) -> tuple[Grant, ...]:
@@ -242,11 +248,15 @@ class Ledger:
         delta = account.granted.delta or USUAL_DELTA
         return leaks([(entry.budget, entry.mu_squared) for entry in account.entries], delta)
 
-    def _check_reserved(self, id: str, entry: Entry | None) -> None:
+    def _check_reserved(self, id: str, account: Account) -> None:
+        entry = account.latest(id)
         if entry is None:
-            raise BudgetError(f"id={id!r}: is not in the ledger {self.path}; reserve it first")
+            known = nearest(id, [other.id for other in account.entries]) or "; it holds no release"
+            raise BudgetError(f"release {id!r}: is not in the ledger {self.path}{known}")
         if entry.state == "abandoned":
-            raise BudgetError(f"id={id!r}: was abandoned on {entry.time}; reserve it again, which is charged again")
+            raise BudgetError(
+                f"release {id!r}: was abandoned on {entry.time}; reserve it again, which is charged again"
+            )
 
     def _check_suffices(self, account: Account, budget: Budget, mu_squared: Fraction | None) -> None:
         granted = account.granted
@@ -274,13 +284,17 @@ class Ledger:
 
 def _check_id(id: str) -> None:
     if not isinstance(id, str) or not id.isprintable() or not 1 <= len(id) <= _MAX_ID:
-        raise InputError(f"id={id!r}: expected 1 to {_MAX_ID} printable characters, for example id='2026-census'")
+        raise InputError(
+            f"{given('id', shown(id))}: expected 1 to {_MAX_ID} printable characters, for example "
+            f"{example('id', '2026-census')}"
+        )
 
 
 def _check_note(note: object) -> None:
     if note is not None and not (isinstance(note, str) and note.isprintable() and 1 <= len(note) <= _MAX_NOTE):
         raise InputError(
-            f"note={shown(note)}: expected 1 to {_MAX_NOTE} printable characters, for example note='the board, 3 May'"
+            f"{given('note', shown(note))}: expected 1 to {_MAX_NOTE} printable characters, for example "
+            f"{example('note', 'the board, 3 May')}"
         )
 
 
