@@ -47,8 +47,11 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "Privacy": {
         "Budget": (),
         "Unit": (),
-        "Ledger": ("create", "open", "entries", "spent", "left", "leaked", "verify", "abandon", "describe"),
-        **dict.fromkeys(("Entry", "Amount", "Leak", "Verified", "AlreadyPublished"), ()),
+        "Ledger": (
+            *("create", "open", "entries", "spent", "left", "leaked", "verify"),
+            *("grant", "grants", "abandon", "describe"),
+        ),
+        **dict.fromkeys(("Entry", "Grant", "Amount", "Leak", "Verified", "AlreadyPublished"), ()),
     },
     "Release": {
         "release": (),
@@ -74,6 +77,7 @@ RESULTS = (
     "Progress",
     "Ledger",
     "Entry",
+    "Grant",
     "Amount",
     "Leak",
     "Verified",

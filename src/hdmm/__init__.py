@@ -18,7 +18,7 @@ from hdmm.errors import HdmmError
 from hdmm.inspection import CheckReport, check
 from hdmm.plans import Plan
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.ledger import AlreadyPublished, Amount, Entry, Leak, Ledger, Verified
+from hdmm.privacy.ledger import AlreadyPublished, Amount, Entry, Grant, Leak, Ledger, Verified
 from hdmm.privacy.unit import Unit
 from hdmm.progress import Progress
 from hdmm.releases import Release
@@ -61,6 +61,7 @@ __all__ = [
     "DatabaseTable",
     "Dates",
     "Entry",
+    "Grant",
     "HdmmError",
     "Identity",
     "Integers",

@@ -22,6 +22,8 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TypeGuard
 
+from hdmm import syntax
+
 _MAX_MESSAGE = 2000
 """Characters of a message. Longer ones lose their middle, so that the remedy at the end stays."""
 _MAX_WORD = 100
@@ -97,11 +99,27 @@ def nearest(word: str, choices: Iterable[str]) -> str:
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that is most like a word, or None if none is close; only the first choices are compared."""
+    """The choice that is most like a word, or None if none is close; only the first choices are compared.
+
+    A choice that differs in case, blanks, dashes or underscores alone is closer than any other.
+
+    >>> closest("male", ["Female", "Male"])
+    'Male'
+    """
     if len(word) > _MAX_WORD:
         return None
     short = [choice for choice in islice(choices, _MAX_CHOICES) if len(choice) <= _MAX_WORD]
-    return next(iter(get_close_matches(word, short, n=1, cutoff=0.6)), None)
+    for same in (str.casefold, plain_word):
+        for choice in short:
+            if same(choice) == same(word) and plain_word(word):
+                return choice
+    folded = {choice.casefold(): choice for choice in reversed(short)}
+    return next((folded[match] for match in get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)), None)
+
+
+def plain_word(word: str) -> str:
+    """A word without its case, blanks, dashes, underscores and points."""
+    return "".join(character for character in word.casefold() if character not in " \t_-.")
 
 
 def is_integer(value: object) -> TypeGuard[int]:
@@ -112,4 +130,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 def check_integer(name: str, value: object, low: int, *, example: int) -> None:
     """Refuse an argument that is not an integer of at least ``low``."""
     if not is_integer(value) or value < low:
-        raise InputError(f"{name}={value!r}: expected an integer from {low}, for example {name}={example}")
+        raise InputError(
+            f"{syntax.given(name, repr(value))}: expected an integer from {low}, for example "
+            f"{syntax.example(name, example)}"
+        )

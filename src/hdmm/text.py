@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 _MAX_PRINTED_BITS = 10_000
@@ -44,7 +45,7 @@ def bytes_text(count: int) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
 def _cell(value: Any) -> str:
@@ -54,4 +55,6 @@ def _cell(value: Any) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, Decimal):
+        return f"{value:,f}"
     return f"{value:,.2f}" if abs(value) >= 1 or value == 0 else f"{value:.3g}"

@@ -8,17 +8,17 @@ from tests.cli.workplace import RELEASE, SECRETS, SPEC, refused
 
 BUDGETS: dict[str, tuple[list[str], str]] = {
     "no budget": ([], "epsilon"),
-    "zero": (["--epsilon", "0"], "epsilon='0': expected a positive decimal; write for example epsilon=\"0.5\""),
-    "negative": (["--epsilon=-1"], "epsilon='-1': expected a positive decimal"),
-    "NaN": (["--epsilon", "NaN"], "epsilon='NaN': expected a positive decimal"),
-    "infinite": (["--epsilon", "inf"], "epsilon='inf': expected a positive decimal"),
-    "text": (["--epsilon", "abc"], "epsilon='abc': expected a positive decimal"),
-    "empty": (["--epsilon", ""], "epsilon='': expected a positive decimal"),
-    "delta with Laplace noise": (["--epsilon", "1", "--delta", "1e-6"], "delta: Laplace noise takes epsilon alone"),
-    "delta of zero": (["--epsilon", "1", "--delta", "0"], "delta='0': expected a positive decimal"),
-    "delta of one": (["--epsilon", "1", "--delta", "1"], "delta='1': expected a decimal between 0 and 1"),
+    "zero": (["--epsilon", "0"], "--epsilon '0': expected a positive decimal; write for example --epsilon 0.5"),
+    "negative": (["--epsilon=-1"], "--epsilon '-1': expected a positive decimal"),
+    "NaN": (["--epsilon", "NaN"], "--epsilon 'NaN': expected a positive decimal"),
+    "infinite": (["--epsilon", "inf"], "--epsilon 'inf': expected a positive decimal"),
+    "text": (["--epsilon", "abc"], "--epsilon 'abc': expected a positive decimal"),
+    "empty": (["--epsilon", ""], "--epsilon '': expected a positive decimal"),
+    "delta with Laplace noise": (["--epsilon", "1", "--delta", "1e-6"], "--delta: Laplace noise takes --epsilon alone"),
+    "delta of zero": (["--epsilon", "1", "--delta", "0"], "--delta '0': expected a positive decimal"),
+    "delta of one": (["--epsilon", "1", "--delta", "1"], "--delta '1': expected a decimal between 0 and 1"),
     "delta alone": (["--delta", "1e-6"], "epsilon"),
-    "rho with Laplace noise": (["--rho", "1"], "rho: Laplace noise takes epsilon"),
+    "rho with Laplace noise": (["--rho", "1"], "--rho: Laplace noise takes --epsilon; --rho is for Gaussian noise"),
     "rho beside epsilon": (["--epsilon", "1", "--rho", "1"], "epsilon"),
     "too small to measure": (["--epsilon", "1e-17"], "epsilon is too small for this strategy"),
 }
@@ -91,14 +91,14 @@ def test_a_header_is_refused_without_being_shown(run, planned: Path, workplace: 
 PATHS: dict[str, tuple[str, str]] = {
     "missing data": ("release spec.plan nowhere.csv --no-ledger -o out", "nowhere.csv: there is no such file"),
     "data that are a directory": ("release spec.plan . --no-ledger -o out", "this is a directory"),
-    "a missing plan": ("release nowhere.plan people.csv --no-ledger -o out", "nowhere.plan: cannot be read"),
+    "a missing plan": ("release nowhere.plan people.csv --no-ledger -o out", "nowhere.plan: there is no such file"),
     "a plan that is none": ("release spec.yaml people.csv --no-ledger -o out", "is not an hdmm plan file"),
     "an existing output": ("release spec.plan people.csv --no-ledger -o people.csv", "exists already"),
     "an output in no directory": (
         "release spec.plan people.csv --no-ledger -o no/out",
         "its parent directory does not",
     ),
-    "show a missing plan": ("show nowhere.plan", "nowhere.plan: cannot be read: No such file"),
+    "show a missing plan": ("show nowhere.plan", "nowhere.plan: there is no such file"),
     "show a spec": ("show spec.yaml", "is not an hdmm plan file"),
 }
 
@@ -149,10 +149,13 @@ SPECS: dict[str, tuple[str, str]] = {
     ),
     "no YAML": ("schema: [", "spec.yaml, line 1"),
     "unknown noise": (SPEC.replace("laplace", "laplase"), "unknown word 'laplase'; did you mean 'laplace'?"),
-    "no rows a person": (SPEC.replace("{noise: laplace}", "{unit: {rows: 0}}"), "rows=0: expected an integer from 1"),
+    "no rows a person": (
+        SPEC.replace("{noise: laplace}", "{unit: {rows: 0}}"),
+        "rows: 0: expected an integer from 1 to 1,000,000, such as rows: 1",
+    ),
     "people told apart by what is published": (
         SPEC.replace("{noise: laplace}", "{unit: {id: state}}"),
-        "id='state': is a column of the schema",
+        "id: 'state': is a column of the schema",
     ),
     "a condition on 10^13 cells": (
         "schema: {a: {min: 1, max: 10000000000000}}\nworkload: [{name: x, product: {a: {where: a > 5}}}]\n",
@@ -170,7 +173,7 @@ def test_a_mistake_in_a_spec_is_refused(run, workplace: Path, text: str, message
 
 
 def test_a_missing_spec_is_refused(run, workplace: Path) -> None:
-    refused(run, workplace, ["plan", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file")
+    refused(run, workplace, ["plan", "nowhere.yaml"], "nowhere.yaml: there is no such file")
 
 
 @pytest.mark.parametrize("attributes", [30, 400])
@@ -179,9 +182,7 @@ def test_a_product_of_more_cells_than_any_memory_is_refused(run, workplace: Path
     schema = "".join(f"  {name}: {{min: 0, max: 9}}\n" for name in names)
     product = ", ".join(f"{name}: identity" for name in names)
     (workplace / "spec.yaml").write_text(f"schema:\n{schema}workload:\n  - {{name: all, product: {{{product}}}}}\n")
-    remedy = (
-        "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory (--memory)"
-    )
+    remedy = "declare bins or coarser domains, or allow more memory (--memory 8GB)"
     refused(run, workplace, ["plan", "spec.yaml"], remedy)
 
 

@@ -232,9 +232,17 @@ def refusal(path: Path, file: bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("file", [b"", b"\n", b"\r\nF,1\n", b"\xef\xbb\xbf"])
-def test_a_file_without_a_first_line_is_refused(tmp_path: Path, file: bytes) -> None:
-    assert "there is no header; the first line must be a header" in refusal(tmp_path / "a.csv", file)
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        (b"", "the file is empty"),
+        (b"\n", "its first line is empty"),
+        (b"\r\nF,1\n", "its first line is empty"),
+        (b"\xef\xbb\xbf", "the first line must be a header"),
+    ],
+)
+def test_a_file_without_a_first_line_is_refused(tmp_path: Path, file: bytes, why: str) -> None:
+    assert f"there is no header; {why}" in refusal(tmp_path / "a.csv", file)
 
 
 def test_a_missing_column_is_named_without_showing_the_file(tmp_path: Path) -> None:

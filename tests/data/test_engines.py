@@ -252,7 +252,7 @@ def test_a_type_that_cannot_be_read_exactly_is_refused(engine: str, case: str, h
 
 
 @every_engine
-def test_a_missing_column_is_named_and_nothing_else(engine: str, hold: Hold) -> None:
+def test_a_missing_column_is_named_and_nothing_else_if_names_may_be_a_record(engine: str, hold: Hold) -> None:
     data = hold(pa.table({SECRET: ["F"], "sex": ["F"]}))
     with pytest.raises(
         DataError, match="there is no column for 'age'; name the columns exactly as the schema does"
@@ -261,6 +261,13 @@ def test_a_missing_column_is_named_and_nothing_else(engine: str, hold: Hold) -> 
     assert SECRET not in str(caught.value)
     with pytest.raises(DataError, match="there is no column for 'patient'"):
         open_source(data).columns_check(Schema(sex=["F", "M"]), "patient")
+
+
+@every_engine
+def test_the_columns_of_a_table_are_listed_if_half_of_the_needed_ones_are_there(engine: str, hold: Hold) -> None:
+    data = hold(pa.table({"Age": ["1"], "sex": ["F"], "income": ["3"]}))
+    with pytest.raises(DataError, match="its columns are 'Age', 'sex', 'income'; 'Age' may be 'age'"):
+        open_source(data).columns_check(PEOPLE)
 
 
 @every_engine

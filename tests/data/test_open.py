@@ -95,7 +95,7 @@ def test_parquet_columns_in_another_order_are_matched_by_name(tmp_path: Path) ->
 
 def test_a_file_that_is_no_parquet_is_refused_without_showing_it(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"Zx9Qk" * 100)
-    with pytest.raises(DataError, match=r"a\.parquet: cannot be read \(\w+\)") as caught:
+    with pytest.raises(DataError, match=r"a\.parquet: is not a Parquet file") as caught:
         counted(tmp_path / "a.parquet")
     assert "Zx9Qk" not in str(caught.value)
     with pytest.raises(DataError, match="there is no such file"):
@@ -218,7 +218,7 @@ def test_a_password_is_in_no_message() -> None:
     assert "Zx9Qk" not in str(caught.value)
     pytest.importorskip("psycopg", reason="needs the extra hdmm[postgres]")
     table = DatabaseTable(address, "people")
-    with pytest.raises(DataError, match=r"table 'people': cannot be read \(\w+\)") as caught:
+    with pytest.raises(DataError, match=r"127\.0\.0\.1:1: no server answers there") as caught:
         table.columns_check(SCHEMA)
     assert "Zx9Qk" not in str(caught.value) + repr(table)
 

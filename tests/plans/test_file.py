@@ -156,7 +156,7 @@ def test_what_is_no_plan_file_is_refused(tmp_path: Path, data: bytes) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArtefactError, match=r"nowhere\.plan: cannot be read: No such file"):
+    with pytest.raises(ArtefactError, match=r"nowhere\.plan: there is no such file"):
         hdmm.Plan.load(tmp_path / "nowhere.plan")
 
 

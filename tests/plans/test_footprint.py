@@ -88,7 +88,7 @@ def test_work_arrays_of_more_than_half_of_the_memory_are_files():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_too_large_is_refused_and_says_what_would_fit(family):
     check(estimator(family, 300), encoded(300, 300, 300), 16 * GB)
-    with pytest.raises(TooLargeError, match=r"27,000,000 cells over 3 attributes.*limit is 300 MB.*--memory"):
+    with pytest.raises(TooLargeError, match=r"27,000,000 cells over 3 attributes.*limit is 300 MB.*memory=\"8GB\""):
         check(estimator(family, 300), encoded(300, 300, 300), 300 * 10**6)
 
 

@@ -230,7 +230,7 @@ def test_the_unit_is_one_row_added_or_removed() -> None:
 
 @pytest.mark.parametrize("rows", [0, -1, 1.0, "1", True, None])
 def test_a_unit_without_rows_is_refused(rows) -> None:
-    with pytest.raises(BudgetError, match=r"rows=.*: expected an integer from 1 to 1,000,000, such as Unit\(rows=1\)"):
+    with pytest.raises(BudgetError, match=r"rows=.*: expected an integer from 1 to 1,000,000, such as rows=1"):
         Unit(rows=rows)
 
 

@@ -49,7 +49,7 @@ def test_a_release_is_charged_and_marked_published(plan, place):
 def test_each_call_without_an_id_is_a_new_release(plan, place):
     for _ in range(2):
         hdmm.release(plan, place / "people.csv", HALF, ledger=str(place / "budget.db"))
-    with pytest.raises(BudgetError, match="has ε = 0 left of ε = 1"):
+    with pytest.raises(BudgetError, match="has nothing left of ε = 1"):
         hdmm.release(plan, place / "people.csv", HALF, ledger=place / "budget.db")
     assert [entry.state for entry in hdmm.Ledger.open(place / "budget.db").entries()] == ["published"] * 2
 

@@ -210,7 +210,10 @@ MISTAKES = {
     "a merged attribute with other": ("{merged: {p: boolean}, other: true}", "schema.a.other: unknown key 'other'"),
     "parts that are a list": ("{merged: [p, q]}", "schema.a.merged: expected a mapping"),
     "no parts": ("{merged: {}}", "schema.a: a merged attribute needs parts"),
-    "a part that is none": ("{merged: {p: integer}}", "schema.a.merged.p: expected a list of values, {min, max}"),
+    "a part that is none": (
+        "{merged: {p: integer}}",
+        "schema.a.merged.p: 'integer' does not say which values there are",
+    ),
     "a part with a wrong domain": ("{merged: {p: {min: 1, max: 0}}}", "schema.a.merged.p: min=1, max=0: the domain is"),
     "a part that is merged": ("{merged: {p: {merged: {q: boolean}}}}", "schema.a: part 'p': it is merged itself"),
     "merged and values": ("{merged: {p: boolean}, values: [x]}", "expected exactly one of values, min and max, bins"),

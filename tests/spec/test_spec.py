@@ -285,8 +285,8 @@ MISTAKES: dict[str, tuple[str, int, str]] = {
     "an empty schema": ("schema: {}\nworkload: [{name: t}]\n", 1, "a schema needs at least one attribute"),
     "a section twice": (GOOD + "schema: {sex: [F, M]}\n", 6, "the key 'schema' stands twice in one mapping"),
     "an attribute twice": ("schema:\n  a: [x]\n  b: [x]\n  a: [y]\n", 4, "the key 'a' stands twice in one mapping"),
-    "a list instead of sections": ("- schema\n- workload\n", 1, "expected a mapping with the keys schema, workload"),
-    "a text instead of sections": ("people\n", 1, "expected a mapping with the keys schema, workload"),
+    "a list instead of sections": ("- schema\n- workload\n", 1, "this is no spec; write the sections `schema:`"),
+    "a text instead of sections": ("people\n", 1, "this is no spec; write the sections `schema:`"),
     "a list instead of a schema": ("schema: [sex]\nworkload: [{name: t}]\n", 1, "schema: expected a mapping"),
     "a mapping instead of a workload": ("schema: {sex: [F, M]}\nworkload: {name: t}\n", 2, "workload: expected a list"),
     "an unbalanced bracket": ("schema:\n  sex: [F, M\nworkload: []\n", 3, ""),
@@ -329,7 +329,7 @@ def test_a_mistake_is_shown_with_its_file_and_line(load, tmp_path: Path, text: s
 ATTRIBUTES = {
     "a word that is none": (
         "integer",
-        "schema.age: expected a list of values, {min, max}, {bins}, {values}, {date}, {time}, {merged} or boolean",
+        "schema.age: 'integer' does not say which values there are; write {min: 0, max: 114}",
     ),
     "an unknown key": ("{min: 0, mx: 9}", "schema.age.mx: unknown key 'mx'; did you mean 'max'?"),
     "a key of another kind": ("{min: 0, max: 9, closed: true}", "unknown key 'closed'"),
@@ -465,7 +465,7 @@ def test_a_file_that_is_no_spec_is_refused(load, text: bytes, message: str) -> N
 
 
 def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"nowhere\.yaml: cannot be read: No such file"):
+    with pytest.raises(SpecError, match=r"nowhere\.yaml: there is no such file"):
         Spec.load(tmp_path / "nowhere.yaml")
 
 

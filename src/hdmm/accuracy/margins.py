@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdmm.errors import InputError
 from hdmm.privacy.scale import laplace_variance
+from hdmm.syntax import example, given
 
 Floats = NDArray[np.float64]
 
@@ -143,7 +144,8 @@ def simultaneous(level: float, answers: int) -> float:
     single = 1 - (1 - level) / answers
     if single > _LEVELS[1]:
         raise InputError(
-            f"level={level}: too high for {answers:,} simultaneous intervals; ask for a lower level or smaller tables"
+            f"{given('level', str(level))}: too high for {answers:,} simultaneous intervals; ask for a lower level or "
+            "smaller tables"
         )
     return single
 
@@ -178,7 +180,10 @@ def many_terms_margin(
 def check_level(level: float) -> None:
     """Refuse a level outside the range for which margins are computed."""
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not _LEVELS[0] <= level <= _LEVELS[1]:
-        raise InputError(f"level={level!r}: expected {_LEVELS[0]} to {_LEVELS[1]}; write for example level=0.95")
+        raise InputError(
+            f"{given('level', repr(level))}: expected {_LEVELS[0]} to {_LEVELS[1]}; write for example "
+            f"{example('level', 0.95)}"
+        )
 
 
 def _quantile(outside: float) -> float:

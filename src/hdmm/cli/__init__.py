@@ -17,6 +17,7 @@ from hdmm import __version__
 from hdmm.cli import answers, check, ledger, others, plan, release
 from hdmm.cli.signals import stoppable
 from hdmm.errors import HdmmError
+from hdmm.syntax import messages_for
 
 app = typer.Typer(
     name="hdmm",
@@ -44,7 +45,7 @@ for _command in (plan.plan, plan.show, release.release, answers.answer, answers.
 app.command("check")(check.check_spec)
 for _other in (others.demo, others.paper):
     app.command()(_other)
-for _ledger_command in (ledger.create, ledger.show, ledger.verify, ledger.abandon):
+for _ledger_command in (ledger.create, ledger.grant, ledger.show, ledger.verify, ledger.abandon):
     ledgers.command()(_ledger_command)
 
 
@@ -61,7 +62,7 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks ε or × must not end the command
     try:
-        with stoppable() as stopped:
+        with messages_for("command line"), stoppable() as stopped:
             app(standalone_mode=True)
     except HdmmError as error:
         typer.echo(f"error: {error}", err=True)

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from hdmm import Release, Workload
-from hdmm.cli.options import Memory, ReleaseDirectory, TableFormat
+from hdmm.cli.options import Memory, ReleaseDirectory, TableDigits, TableFormat
 from hdmm.cli.progress import bars
 from hdmm.errors import InputError
 from hdmm.memory import memory_allowed
 from hdmm.releases.options import Word
+from hdmm.releases.present import presented, terminal_rows
 from hdmm.releases.write import check_table_path, save_table
 from hdmm.text import text_table
 
@@ -43,6 +44,7 @@ def answer(
     estimator: Estimators = "global",
     exact: Exact = False,
     rounded: Rounded = False,
+    digits: TableDigits = "meaningful",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the table to this new .csv or .parquet file.")
     ] = None,
@@ -68,10 +70,10 @@ def answer(
         )
     if output is None:
         for table in tables.values():
-            typer.echo(text_table(table.column_names, [list(row.values()) for row in table.to_pylist()]) + "\n")
+            typer.echo(text_table(table.column_names, terminal_rows(table, digits)) + "\n")
         return
     (table,) = tables.values()
-    save_table(table, output)
+    save_table(presented(table, digits) if output.suffix == ".csv" else table, output)
     typer.echo(f"wrote {output}; nothing was spent")
 
 
@@ -84,6 +86,7 @@ def tables(
     exact: Exact = False,
     rounded: Rounded = False,
     format: TableFormat = "parquet",
+    digits: TableDigits = "meaningful",
     memory: Memory = None,
 ) -> None:
     """Write a release's tables again with other intervals, never negative, or rounded. It costs nothing.
@@ -102,6 +105,7 @@ def tables(
             exact=exact,
             rounded=rounded,
             format=format,
+            digits=digits,
             on_progress=advance,
         )
     typer.echo(f"wrote {len(loaded.plan.workload.products)} tables to {output}; nothing was spent")

@@ -41,6 +41,23 @@ def create(
     typer.echo(f"{ledger}: grants {created.granted} for {created.unit}")
 
 
+def grant(
+    ledger: Annotated[Path, typer.Argument(help="A ledger.")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    note: Annotated[str | None, typer.Option(help="Who decided so, or why; kept in the ledger.")] = None,
+) -> None:
+    """Raise what a ledger grants, if whoever is responsible for the data decides so. The entry stays for good.
+
+    Decide without looking at the releases: a grant that depends on them protects less than it states.
+
+    Example: hdmm ledger grant budget.db --epsilon 1 --note "the board, 3 May"
+    """
+    added = Ledger.open(ledger).grant(budget_of(epsilon, delta, rho), note)
+    typer.echo(f"{ledger}: grants {added.total} now, {added.budget} more than before")
+
+
 def show(ledger: Annotated[Path, typer.Argument(help="A ledger.")]) -> None:
     """Show what was granted, spent and published, and what is left."""
     typer.echo(Ledger.open(ledger).describe())
@@ -52,7 +69,8 @@ def verify(ledger: Annotated[Path, typer.Argument(help="A ledger.")]) -> None:
     Note the hash that it prints somewhere else: an older copy of the ledger, put in its place, has another one.
     """
     verified = Ledger.open(ledger).verify()
-    typer.echo(f"{ledger}: {verified.steps} entries in order; spent {verified.spent}, left {verified.left}")
+    entries = "1 entry" if verified.steps == 1 else f"{verified.steps} entries"
+    typer.echo(f"{ledger}: {entries} in order; spent {verified.spent}, left {verified.left}")
     typer.echo(f"its hash, to be noted elsewhere: {verified.hash}")
 
 

@@ -9,6 +9,7 @@ import typer
 
 from hdmm import Budget
 from hdmm.errors import InputError
+from hdmm.releases.present import Digits
 from hdmm.releases.write import Format
 
 Epsilon = Annotated[str | None, typer.Option(help="Privacy budget ε, an exact decimal such as 0.5.")]
@@ -16,6 +17,14 @@ Delta = Annotated[str | None, typer.Option(help="The δ that goes with ε, for G
 Rho = Annotated[str | None, typer.Option(help="Privacy budget ρ (zCDP) instead of ε and δ, for Gaussian noise.")]
 Memory = Annotated[str | None, typer.Option(help="Memory limit, such as 8GB (default: half of RAM).")]
 TableFormat = Annotated[Format, typer.Option("--format", help="The format of the tables.")]
+TableDigits = Annotated[
+    Digits,
+    typer.Option(
+        "--digits",
+        help="meaningful: CSV files and the terminal show the digits that the standard error leaves a meaning. full: "
+        "all of them, as Parquet files always have.",
+    ),
+]
 ReleaseDirectory = Annotated[Path, typer.Argument(help="A directory that `hdmm release` wrote.")]
 
 

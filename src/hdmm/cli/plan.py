@@ -84,6 +84,8 @@ def plan(
     path = output or spec.with_suffix(".plan")
     if path.exists() and not force:
         raise InputError(f"{path}: exists already; choose another name with -o, or replace it with --force")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"-o {path}: its parent directory does not exist; create it first")
     _print_heading(loaded, aim, targets, budget)
     with _checkpoint(path) as partial, search() as report:
         best = select(

@@ -11,7 +11,7 @@ import typer
 
 from hdmm import Budget, DatabaseTable, Ledger, Plan
 from hdmm import release as publish
-from hdmm.cli.options import Delta, Epsilon, Memory, Rho, TableFormat, budget_of
+from hdmm.cli.options import Delta, Epsilon, Memory, Rho, TableDigits, TableFormat, budget_of
 from hdmm.cli.progress import bars
 from hdmm.errors import HdmmError, InputError
 from hdmm.releases.publish import latest_entry
@@ -42,6 +42,7 @@ def release(
         typer.Option(help="The release's name in the ledger (default: its output path). Repeating a release is free."),
     ] = None,
     format: TableFormat = "parquet",
+    digits: TableDigits = "meaningful",
     delimiter: Annotated[
         str | None,
         typer.Option(
@@ -80,6 +81,7 @@ def release(
                 id=name,
                 out=output,
                 format=format,
+                digits=digits,
                 delimiter=delimiter,
                 memory=memory,
                 on_progress=advance,

@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 
 from hdmm.data.chunked import Chunk, Chunked, RawRecords
 from hdmm.data.fields import PADDING, Distinct, distinct
+from hdmm.data.header import first_line_remedy
 from hdmm.data.inspection import RawChunk
 from hdmm.data.lines import LONGEST_LINE, Positions, header, line_findings, records, separators, unquote
 from hdmm.data.people import identifier
-from hdmm.data.source import check_columns, check_file
+from hdmm.data.source import check_columns, check_file, needed_columns
 from hdmm.data.tally import Records
 from hdmm.errors import DataError, FaultError
 from hdmm.schema import Domain, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
+from hdmm.syntax import example, given
 
 Part = TypeVar("Part", Chunk, RawRecords)
 
@@ -48,7 +50,10 @@ class CsvFile(Chunked):
         if delimiter is None:
             delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
-            raise DataError(f"delimiter={delimiter!r}: expected one ASCII character, no quote, for example ',' or ';'")
+            raise DataError(
+                f"{given('delimiter', repr(delimiter))}: expected one ASCII character, no quote, for example "
+                f"{example('delimiter', ';')}, or the word tab"
+            )
         check_file(path)
         object.__setattr__(self, "path", path)
         object.__setattr__(self, "delimiter", delimiter)
@@ -89,14 +94,10 @@ class CsvFile(Chunked):
             raise FaultError(f"{self.path}: cannot be read: {error.strerror}") from None
 
     def _layout(self, line: bytes, schema: Schema, id: str | None) -> _Layout:
-        # Nothing of the file goes into a message: without a header, its first line is a record.
-        remedy = (
-            f"the first line must be a header that names the attributes, separated by {self.delimiter!r}, exactly as "
-            "the schema does; the file must be UTF-8 text, and another separator must be stated (--delimiter)"
-        )
         columns = [column.decode(errors="surrogateescape") for column in header(line, ord(self.delimiter))]
+        remedy = partial(first_line_remedy, self.path, line, self.delimiter, needed_columns(schema, id))
         if columns == [""]:
-            raise DataError(f"{self.path}: there is no header; {remedy}")
+            raise DataError(f"{self.path}: there is no header; {remedy()}")
         check_columns(str(self.path), columns, schema, id, remedy)
         places = {name: [columns.index(column) for column in schema[name].columns(name)] for name in schema}
         person = None if id is None else columns.index(id)

@@ -9,8 +9,9 @@ from typing import Any
 
 from hdmm.data.csv import CsvFile, CsvFiles
 from hdmm.data.source import Source, check_file
-from hdmm.data.table import database_kind, is_server
+from hdmm.data.table import database_kind, is_server, starts_with, table_names
 from hdmm.errors import DataError
+from hdmm.syntax import either, given
 
 _PARQUET = (".parquet", ".pq")
 _FORMS = (
@@ -26,7 +27,8 @@ def open_source(data: Any, delimiter: str | None = None) -> Source:
     if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, Path)) for path in data):
         return _files([path for pattern in data for path in _paths(pattern)], delimiter)
     if delimiter is not None:
-        raise DataError(f"delimiter={delimiter!r}: goes with the path of a text file; this source has its own")
+        stated = given("delimiter", repr(delimiter))
+        raise DataError(f"{stated}: goes with the path of a text file; this source has its own")
     if isinstance(data, Source):
         return data
     kind = type(data)
@@ -51,18 +53,30 @@ def _paths(pattern: str | Path) -> list[Path]:
     text = str(pattern)
     scheme, address, _ = text.partition("://")
     if address and is_server(text):
-        raise DataError(
-            f"{scheme}://…: is a database; name its table with --table, or hdmm.DatabaseTable(address, name)"
-        )
+        raise DataError(f"{scheme}://…: is a database; name its table{table_remedy('address')}")
     if address:
-        raise DataError(f"{scheme}://…: files elsewhere are not read; copy them here, or give an ibis table of them")
+        other = either(python="or give an ibis table of them", command="and give their path")
+        raise DataError(f"{scheme}://…: files elsewhere are not read; copy them here, {other}")
     path = Path(pattern)
     if any(mark in text for mark in "*?[") and not _exists(path):
         names = sorted(glob(text, recursive=True))
         if not names:
-            raise DataError(f"{text}: no file matches this pattern; check it")
+            raise DataError(f"{text}: no file matches this pattern; check it, and the directory that you are in")
         return [Path(name) for name in names]
     return [path]
+
+
+def table_remedy(database: str) -> str:
+    """How to name a table of a database."""
+    return either(python=f": hdmm.DatabaseTable({database}, name)", command=", for example --table people")
+
+
+def check_parquet(path: Path) -> None:
+    """Refuse a file that is called a Parquet file and is none."""
+    if not starts_with(path, b"PAR1") and not starts_with(path, b"PARE"):  # the latter is encrypted
+        raise DataError(
+            f"{path}: is not a Parquet file, whatever its name says; if it is text, give it a name that ends in .csv"
+        )
 
 
 def _exists(path: Path) -> bool:
@@ -86,13 +100,19 @@ def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
     if not any(columnar):
         for path in paths:
             if database_kind(path) is not None:
+                names = ", ".join(map(repr, table_names(path)[:12]))
                 raise DataError(
-                    f"{path}: is a database; name its table with --table, or hdmm.DatabaseTable(path, name)"
+                    f"{path}: is a database; name its table{table_remedy('path')}"
+                    + (f"; its tables are {names}" if names else "")
                 )
         files = tuple(CsvFile(path, delimiter) for path in paths)
         return files[0] if len(files) == 1 else CsvFiles(files)
     if delimiter is not None:
-        raise DataError(f"delimiter={delimiter!r}: goes with the path of a text file, not of Parquet files")
+        raise DataError(
+            f"{given('delimiter', repr(delimiter))}: goes with the path of a text file, not of Parquet files"
+        )
+    for path in paths:
+        check_parquet(path)
     from hdmm.data.parquet import Parquet
 
     return Parquet(tuple(paths))

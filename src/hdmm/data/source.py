@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.data.findings import Findings
+from hdmm.data.header import found_columns
 from hdmm.errors import DataError, NotSupportedError
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Domain, Schema
@@ -84,16 +85,20 @@ def check_columns(
     columns: Sequence[object],
     schema: Schema,
     id: str | None,
-    remedy: str = "name the columns exactly as the schema does",
+    remedy: Callable[[], str] = lambda: "name the columns exactly as the schema does",
 ) -> None:
-    """Refuse columns that lack a needed one, or hold it twice. Messages name needed columns only, never others."""
+    """Refuse columns that lack a needed one, or hold it twice.
+
+    Names of other columns are shown only if they cannot be a record (:mod:`hdmm.data.header`).
+    """
     owners = {column: name for name, domain in schema.items() for column in domain.columns(name)}
     if id is not None:
         owners[id] = id
     counts = {column: sum(other == column for other in columns) for column in owners}
     missing = ", ".join(_shown(column, owners[column]) for column in owners if not counts[column])
     if missing:
-        raise DataError(f"{place}: there is no column for {missing}; {remedy}")
+        explanation = found_columns(columns, list(owners)) or remedy()
+        raise DataError(f"{place}: there is no column for {missing}; {explanation}")
     repeated = ", ".join(_shown(column, owners[column]) for column in owners if counts[column] > 1)
     if repeated:
         raise DataError(f"{place}: there is more than one column for {repeated}; keep one of each name")

@@ -22,7 +22,7 @@ from hdmm.data.people import identifier
 from hdmm.data.source import check_columns, needed_columns
 from hdmm.data.tally import Records
 from hdmm.data.untyped import text_of
-from hdmm.errors import DataError
+from hdmm.errors import DataError, nearest
 from hdmm.schema import Bins, Domain, Integers, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
@@ -49,7 +49,8 @@ class SqliteTable(Chunked):
             raise DataError(f"{self.path}: cannot be read ({type(error).__name__}); check the file") from None
         types = {column.decode(): declared.decode(errors="replace").upper() for column, declared in columns}
         if not types:
-            raise DataError(f"{self.path}: there is no table {self.name!r}; check its name")
+            known = nearest(self.name, self.table_names()) or "; it has none"
+            raise DataError(f"{self.path}: there is no table {self.name!r}{known}")
         check_columns(f"{self.path}: {self.name!r}", list(types), schema, id)
         for column in needed_columns(schema, id):
             domain = schema.columns.get(column)
@@ -59,6 +60,12 @@ class SqliteTable(Chunked):
                     f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins, or as integers "
                     "with decimals: true; cast it to INTEGER or TEXT in a view (SQLite's CAST never fails)"
                 )
+
+    def table_names(self) -> list[str]:
+        """The tables and views of the file."""
+        with self._connected() as connection:
+            query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+            return [name.decode(errors="replace") for (name,) in connection.execute(query)]
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
         wanted = ", ".join(map(_bounded, needed_columns(schema, id))) or "0"

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any, final
 from uuid import uuid4
 
+from hdmm.data.connect import no_connection
 from hdmm.data.engine import Engine, engine_of, in_process
 from hdmm.data.findings import Findings
 from hdmm.data.relation import Needed, Relation, View, view_of
 from hdmm.data.source import Advance, CountRequest, Counts, Source, check_file, unheard
 from hdmm.data.sqlite import SqliteTable
-from hdmm.errors import DataError, FaultError
+from hdmm.errors import DataError, FaultError, nearest
 from hdmm.memory.limit import memory_limit
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
+from hdmm.syntax import either, given
 
 _POSTGRES = ("postgresql://", "postgres://")
 _MAX_STEP_ROWS = 1 << 16
@@ -43,7 +45,7 @@ class DatabaseTable(Source):
 
     def __init__(self, database: str | Path, name: str) -> None:
         if not isinstance(name, str) or not name:
-            raise DataError(f"name={name!r}: expected the name of a table")
+            raise DataError(f"{given('name', repr(name), option='table')}: expected the name of a table")
         object.__setattr__(self, "database", str(database))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "_source", _opened(str(database), name))
@@ -66,13 +68,15 @@ def _opened(database: str, name: str) -> Source:
         return _Postgres(database, name)
     scheme, address, _ = database.partition("://")
     if address:
-        raise DataError(f"{scheme}://…: expected postgresql://…, or the path of a DuckDB or SQLite file")
+        other = either(python="; for other databases give an ibis table", command="")
+        raise DataError(f"{scheme}://…: expected postgresql://…, or the path of a DuckDB or SQLite file{other}")
     path = Path(database)
     check_file(path)
     kind = database_kind(path)
     if kind is None:
         raise DataError(
             f"{path}: is no file of DuckDB or SQLite; give the path of one, or an address such as postgresql://host/db"
+            + either(python="", command=". If it is a text or Parquet file, leave --table out")
         )
     return SqliteTable(path, name) if kind == "sqlite" else _DuckDB(path, name)
 
@@ -84,12 +88,32 @@ def is_server(address: str) -> bool:
 
 def database_kind(path: Path) -> str | None:
     """The kind of a database file, "duckdb" or "sqlite", by its first bytes; None if it is neither."""
+    start = _start(path)
+    return "sqlite" if start == b"SQLite format 3\0" else "duckdb" if start[8:12] == b"DUCK" else None
+
+
+def starts_with(path: Path, signature: bytes) -> bool:
+    """Whether a file begins with these bytes, at most 16."""
+    return _start(path).startswith(signature)
+
+
+def _start(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            start = file.read(16)
+            return file.read(16)
     except OSError as error:
         raise FaultError(f"{path}: cannot be read: {error.strerror}") from None
-    return "sqlite" if start == b"SQLite format 3\0" else "duckdb" if start[8:12] == b"DUCK" else None
+
+
+def table_names(path: Path) -> list[str]:
+    """The tables and views of a database file; none if it cannot be read."""
+    try:
+        if database_kind(path) == "sqlite":
+            return SqliteTable(path, "").table_names()
+        with in_process(path) as engine:
+            return sorted(engine.backend.list_tables())
+    except Exception:  # only names for a message: whatever is wrong is reported when the table is read
+        return []
 
 
 @final
@@ -200,6 +224,8 @@ class _Postgres(Relation):
             backend = ibis.connect(self.address)
         except ImportError:
             raise DataError("Postgres needs more packages: pip install 'hdmm[postgres]'") from None
+        except Exception as error:
+            raise no_connection(self.address, error) from None
         try:
             engine = engine_of(backend)
             yield view_of(engine, _table(engine, self.name))
@@ -216,5 +242,9 @@ def _table(engine: Engine, name: str) -> Any:
     if plain and qualified:
         raise DataError(f"{name!r} is a table here, and {rest!r} one in the schema {schema!r}; rename one of them")
     if not plain and not qualified:
-        raise DataError(f"there is no table {name!r}; check its name, and write schema.name if it is in another schema")
+        hint = nearest(name, sorted(backend.list_tables())) or "; there are none in the default schema"
+        raise DataError(
+            f"there is no table {name!r}{hint}{'' if hint.endswith('?') else '.'} If it is in another schema, write "
+            "schema.name"
+        )
     return backend.table(name) if plain else backend.table(rest, database=schema)

@@ -18,6 +18,7 @@ from hdmm.estimators.coordinates import Coordinates
 from hdmm.estimators.estimator import Noise, weighing_variances
 from hdmm.matrix import Array, Matrix
 from hdmm.strategy import Block
+from hdmm.syntax import example
 
 NEGLIGIBLE = 1e-10
 """Directions with less than this share of the largest eigenvalue, at equal noise, are not measured."""
@@ -142,5 +143,6 @@ def _solve(apply: Callable[[Array], Array], apply_t: Callable[[Array], Array], r
     system = LinearOperator((len(right), count), apply, rmatvec=apply_t, dtype=float)
     solution, reason, *_ = lsmr(system, right, atol=_TOLERANCE, btol=_TOLERANCE, conlim=0, maxiter=_MAX_ITERATIONS)
     if reason not in _SETTLED:
-        raise FaultError('least squares over all blocks did not settle; use estimator="local", or report the spec')
+        other = example("estimator", "local")
+        raise FaultError(f"least squares over all blocks did not settle; use {other}, or report the spec")
     return np.asarray(solution)

@@ -26,6 +26,7 @@ from hdmm.matrix import Array, Identity
 from hdmm.matrix.axes import Axes
 from hdmm.memory import memory_limit
 from hdmm.strategy import Block, Strategy
+from hdmm.syntax import example
 from hdmm.text import bytes_text, count_text
 from hdmm.workload import EncodedProduct
 
@@ -121,7 +122,7 @@ def check_tree(strategy: Strategy) -> None:
         raise TooLargeError(
             f"Private-PGM needs {bytes_text(cells * _CELL_BYTES)} for a junction tree of {count_text(cells)} cells; "
             f"the limit is {bytes_text(memory_limit())}: use non-negative least squares, or allow more memory "
-            "(--memory)"
+            f"({example('memory', '8GB')})"
         )
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from math import isfinite, prod
@@ -26,6 +27,7 @@ from hdmm.files.atomic import already_there, check_new, open_regular, sync_direc
 from hdmm.files.structure import Structure
 from hdmm.memory.limit import memory_limit
 from hdmm.numbers import NumberError, integer, real, shown
+from hdmm.syntax import either, example
 from hdmm.text import bytes_text, count_text
 
 Integers = NDArray[np.int64]
@@ -86,8 +88,10 @@ def read(kind: str, path: Path, digest: str | None = None) -> Any:
             if size > LARGEST:
                 raise ArtefactError(f"{path}: {size} bytes are more than a {kind} file may have ({LARGEST})")
             return _read(kind, file, size, str(path), digest)
+    except FileNotFoundError:
+        raise ArtefactError(f"{path}: there is no such file; check the path of the {kind}") from None
     except OSError as error:
-        raise ArtefactError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ArtefactError(f"{path}: cannot be read: {error.strerror}; give the path of a {kind} file") from None
 
 
 def _read(kind: str, file: BinaryIO, size: int, name: str, digest: str | None = None) -> Any:
@@ -117,10 +121,25 @@ def _read(kind: str, file: BinaryIO, size: int, name: str, digest: str | None = 
     return _json(content, name)
 
 
+def _remedy(kind: str, name: str) -> str:
+    """What to give in place of a file that hdmm did not write."""
+    if kind == "plan" and name.endswith((".yaml", ".yml")):
+        return either(
+            python="a spec is loaded with hdmm.Spec.load, and hdmm.select makes a plan of its workload",
+            command=f"if it is a spec, make a plan of it first: hdmm plan {shlex.quote(name)}",
+        )
+    if kind == "plan":
+        return either(
+            python="make one with hdmm.select and plan.save",
+            command="give the plan, before any data; make one with hdmm plan",
+        )
+    return either(python="make one with hdmm.release", command=f"make one with hdmm {kind}")
+
+
 def _check_header(kind: str, header: Any, name: str) -> dict[str, Any]:
     """The header of a file; refuse anything but a file of this kind and format."""
     if not isinstance(header, dict) or "hdmm" not in header:
-        raise ArtefactError(f"{name}: is not an hdmm {kind} file; make one with hdmm {kind}")
+        raise ArtefactError(f"{name}: is not an hdmm {kind} file; {_remedy(kind, name)}")
     if header["hdmm"] != kind:
         other = shown(header["hdmm"]).strip("'")
         raise ArtefactError(f"{name}: is an hdmm {other} file, expected a {kind}")
@@ -158,7 +177,7 @@ def _check_structure(kind: str, structure: Structure, name: str) -> None:
     if structure.memory > max(memory_limit(), _FREE_MEMORY):
         raise TooLargeError(
             f"{name}: takes about {bytes_text(structure.memory)} to read; the limit is {bytes_text(memory_limit())}: "
-            "plan for fewer products, or allow more memory (--memory)"
+            f"plan for fewer products, or allow more memory ({example('memory', '8GB')})"
         )
 
 

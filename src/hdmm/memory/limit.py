@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from hdmm.errors import InputError, is_integer
 from hdmm.memory.container import container_memory
 from hdmm.numbers import fraction, shown
+from hdmm.syntax import example, given
 
 _MAX_SIZE_TEXT = 100
 """Characters of a size such as "8GB"."""
@@ -43,7 +44,10 @@ def memory_size(value: str | int) -> int:
     if isinstance(value, str) and len(value) <= _MAX_SIZE_TEXT and (parts := _SIZE.fullmatch(value)):
         size = int(fraction(parts[1]) * (1024 if parts[3] else 1000) ** _UNITS[parts[2].lower()])
     if not 0 < size <= sys.maxsize:
-        raise InputError(f'memory={shown(value)}: expected a size, for example memory="8GB" or memory="500MB"')
+        raise InputError(
+            f"{given('memory', shown(value))}: expected a size, for example {example('memory', '8GB')} or "
+            f"{example('memory', '500MB')}"
+        )
     return size
 
 

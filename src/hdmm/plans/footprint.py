@@ -25,6 +25,7 @@ from hdmm.memory import memory_limit
 from hdmm.memory.workspace import on_disk
 from hdmm.parallel import MAX_THREADS
 from hdmm.strategy import Block
+from hdmm.syntax import argument, example
 from hdmm.text import bytes_text, count_text
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -46,7 +47,14 @@ _PREDICATE_BYTES = 384
 """Bytes for each predicate on one attribute: its label, as text too, and the arrays that group predicates by error."""
 _CELL_BYTES = 16 * 8
 """Bytes for each cell of one attribute: vectors of its size while a plan is made and explained."""
-REMEDY = "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory (--memory)"
+
+
+def remedy() -> str:
+    """What to do if something does not fit into memory."""
+    return (
+        "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory "
+        f"({example('memory', '8GB')})"
+    )
 
 
 @final
@@ -63,8 +71,8 @@ def check_limit() -> None:
     limit = memory_limit()
     if limit <= _fixed():
         raise TooLargeError(
-            f"memory: the program itself takes {bytes_text(_fixed())}, the limit is {bytes_text(limit)}; allow more "
-            "memory (--memory)"
+            f"{argument('memory')}: the program itself takes {bytes_text(_fixed())}, the limit is {bytes_text(limit)}; "
+            f"allow more memory ({example('memory', '8GB')})"
         )
 
 
@@ -80,7 +88,8 @@ def check_memory(estimator: LinearEstimator[Any], workload: Encoded) -> None:
             raise TooLargeError(
                 f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
                 f"({bytes_text(need.memory)} in all); the limit is {bytes_text(limit)}, about {count_text(fits)} "
-                "cells: ask for products of fewer attributes, declare coarser domains, or allow more memory (--memory)"
+                "cells: ask for products of fewer attributes, declare coarser domains, or allow more memory "
+                f"({example('memory', '8GB')})"
             )
     check_workload(workload)
 
@@ -117,7 +126,7 @@ def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], l
     need, asked, fits = max(needs)  # the largest need, so that what the message says would fit does fit
     if need > limit:
         raise TooLargeError(
-            f"{named} {asked} ({bytes_text(need)}); the limit is {bytes_text(limit)}, about {fits}: {REMEDY}"
+            f"{named} {asked} ({bytes_text(need)}); the limit is {bytes_text(limit)}, about {fits}: {remedy()}"
         )
 
 
@@ -131,7 +140,7 @@ def check_disk(estimator: LinearEstimator[Any], workload: Encoded) -> None:
     if need > free:
         raise TooLargeError(
             f"work files of {bytes_text(need)} do not fit {place}, where {bytes_text(free)} are free; set TMPDIR to a "
-            "directory with more room, or allow more memory (--memory)"
+            f"directory with more room, or allow more memory ({example('memory', '8GB')})"
         )
 
 

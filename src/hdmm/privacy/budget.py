@@ -10,6 +10,7 @@ from typing import final
 
 from hdmm.errors import BudgetError, InputError
 from hdmm.numbers import NumberError, fraction, shown
+from hdmm.syntax import argument, example, given
 
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})([eE][+-]?[0-9]{1,3})?")
 
@@ -44,9 +45,11 @@ class Budget:
         rho: str | int | Decimal | Fraction | None = None,
     ) -> None:
         if (epsilon is None) == (rho is None):
-            raise BudgetError('a budget is epsilon="1", or epsilon="1" with delta="1e-6", or rho="0.5"')
+            epsilon_alone, with_delta = example("epsilon", "1"), example("delta", "1e-6")
+            rho_alone = example("rho", "0.5")
+            raise BudgetError(f"a budget is {epsilon_alone}, or {epsilon_alone} with {with_delta}, or {rho_alone}")
         if rho is not None and delta is not None:
-            raise BudgetError(f"delta={shown(delta)}: rho needs no delta; leave one of them out")
+            raise BudgetError(f"{given('delta', shown(delta))}: rho needs no delta; leave one of them out")
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         object.__setattr__(self, "rho", _positive("rho", rho))
         object.__setattr__(self, "delta", _positive("delta", delta))
@@ -58,11 +61,19 @@ class Budget:
     def check(self, noise: str) -> None:
         """Refuse a budget that does not fit the noise."""
         if noise == "laplace" and self.rho is not None:
-            raise BudgetError("rho: Laplace noise takes epsilon; rho is for Gaussian noise")
+            raise BudgetError(
+                f"{argument('rho')}: Laplace noise takes {argument('epsilon')}; {argument('rho')} is for Gaussian noise"
+            )
         if noise == "laplace" and self.delta is not None:
-            raise BudgetError("delta: Laplace noise takes epsilon alone; leave delta out, or plan with Gaussian noise")
+            raise BudgetError(
+                f"{argument('delta')}: Laplace noise takes {argument('epsilon')} alone; leave {argument('delta')} "
+                "out, or plan with Gaussian noise"
+            )
         if noise == "gaussian" and self.rho is None and self.delta is None:
-            raise BudgetError('delta: Gaussian noise needs it beside epsilon; write for example delta="1e-6"')
+            raise BudgetError(
+                f"{argument('delta')}: Gaussian noise needs it beside {argument('epsilon')}; write for example "
+                f"{example('delta', '1e-6')}"
+            )
 
 
 def check_budget(budget: object) -> None:
@@ -106,16 +117,19 @@ def _positive(name: str, amount: str | int | Decimal | Fraction | None) -> Fract
         elif not isinstance(amount, bool) and _DECIMAL.fullmatch(str(amount).strip()):
             exact = fraction(str(amount))
         else:
-            raise BudgetError(f'{name}={shown(amount)}: expected a positive decimal; write for example {name}="0.5"')
+            raise _refused(name, amount, "expected a positive decimal")
     except NumberError as error:
-        raise BudgetError(f'{name}={shown(amount)}: {error}; write for example {name}="{_EXAMPLES[name]}"') from None
-    text = shown(str(amount))
+        raise _refused(name, amount, str(error)) from None
     if exact <= 0:
-        raise BudgetError(f'{name}={text}: expected a positive decimal; write for example {name}="0.5"')
+        raise _refused(name, str(amount), "expected a positive decimal")
     least, most = LIMITS[name]
     if name == "delta" and exact >= most:
-        raise BudgetError(f'delta={text}: expected a decimal between 0 and 1; write for example delta="1e-6"')
+        raise _refused(name, str(amount), "expected a decimal between 0 and 1")
     if not least <= exact <= most:
         reason = f"above {most} nothing is protected" if exact > most else "nothing can be measured so privately"
-        raise BudgetError(f'{name}={text}: {reason}; write for example {name}="{_EXAMPLES[name]}"')
+        raise _refused(name, str(amount), reason)
     return exact
+
+
+def _refused(name: str, amount: object, reason: str) -> BudgetError:
+    return BudgetError(f"{given(name, shown(amount))}: {reason}; write for example {example(name, _EXAMPLES[name])}")

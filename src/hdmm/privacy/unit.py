@@ -13,6 +13,7 @@ from hdmm.schema import Schema
 from hdmm.strategy.block import Block
 from hdmm.strategy.replacement import change_by_replacing
 from hdmm.strategy.sensitivity import Change, change_by_adding
+from hdmm.syntax import example, given
 
 Neighbours = Literal["add-remove", "replace-one"]
 
@@ -43,14 +44,16 @@ class Unit:
     def __post_init__(self) -> None:
         if not is_integer(self.rows) or not 1 <= self.rows <= _MAX_ROWS:
             raise BudgetError(
-                f"rows={shown(self.rows)}: expected an integer from 1 to {_MAX_ROWS:,}, such as Unit(rows=1)"
+                f"{given('rows', shown(self.rows))}: expected an integer from 1 to {_MAX_ROWS:,}, such as "
+                f"{example('rows', 1)}"
             )
         if self.neighbours not in get_args(Neighbours):
-            raise BudgetError(f"neighbours={shown(self.neighbours)}: expected 'add-remove' or 'replace-one'")
+            raise BudgetError(f"{given('neighbours', shown(self.neighbours))}: expected 'add-remove' or 'replace-one'")
         if self.id is not None and not (
             isinstance(self.id, str) and 1 <= len(self.id) <= _MAX_NAME and self.id.isprintable()
         ):
-            raise BudgetError(f"id={shown(self.id)}: expected the name of the column that tells people apart, or None")
+            column = given("id", shown(self.id), option="id-column")
+            raise BudgetError(f"{column}: expected the name of the column that tells people apart, or none")
 
     def __str__(self) -> str:
         rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
@@ -80,6 +83,6 @@ def check_unit(unit: Unit, schema: Schema) -> None:
     """Refuse a unit whose column is also one of the schema's."""
     if unit.id in schema.columns:
         raise InputError(
-            f"id={unit.id!r}: is a column of the schema, whose counts are published; name the column that tells people "
-            "apart, or leave it out of the schema"
+            f"{given('id', repr(unit.id), option='id-column')}: is a column of the schema, whose counts are published; "
+            "name the column that tells people apart, or leave it out of the schema"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hdmm.errors import WorkloadError
 from hdmm.plans import Plan
 from hdmm.plans.footprint import check_workload
-from hdmm.releases.estimates import NO_BLOCK, Estimates
+from hdmm.releases.estimates import Estimates, no_block
 from hdmm.releases.options import TableOptions
 from hdmm.releases.rows import Rows
 from hdmm.releases.selection import check_counted
@@ -34,7 +34,7 @@ def _reason(plan: Plan, product: EncodedProduct) -> str:
     """Why the measurements do not determine a product."""
     mechanism = plan.mechanism
     if mechanism.estimator.supports(product):
-        return NO_BLOCK
+        return no_block()
     names = plan.workload.schema.names
     blocks = mechanism.strategy.blocks
     if not any(set(product.axes) <= set(block.axes) for block in blocks):

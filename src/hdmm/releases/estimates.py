@@ -21,9 +21,14 @@ from hdmm.progress import OnProgress, stage
 from hdmm.releases.options import USUAL, TableOptions
 from hdmm.releases.rounding import round_answers
 from hdmm.releases.rows import Rows, labels, pieces
+from hdmm.syntax import example
 from hdmm.workload import EncodedProduct, Product
 
-NO_BLOCK = 'no single block of the release determines it; use estimator="global", which combines all of them'
+
+def no_block() -> str:
+    """Why a table has no local answer."""
+    usual = example("estimator", "global")
+    return f"no single block of the release determines it; use {usual}, which combines all of them"
 
 
 @final
@@ -44,7 +49,7 @@ class Estimates:
     ) -> Rows:
         """The rows of a product that the measurements determine."""
         if options.estimator == Local() and not self.plan.mechanism.local.supports(encoded):
-            raise WorkloadError(f"product {product.name!r}: {NO_BLOCK}")
+            raise WorkloadError(f"product {product.name!r}: {no_block()}")
         estimator, state = self.estimator(options.estimator), self.state(options.estimator)
         answers, label = estimator.answer(encoded, state), estimator.label(state)
         linear = estimator.linear

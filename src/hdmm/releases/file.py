@@ -31,6 +31,7 @@ from hdmm.privacy.budget import Budget
 from hdmm.progress import OnProgress, stage
 from hdmm.releases.estimates import Estimates
 from hdmm.releases.options import TableOptions
+from hdmm.releases.present import Digits, check_digits
 from hdmm.releases.stored import HEADER, Stored, check, check_size, get, locate, put, sync_file
 from hdmm.releases.write import Format, check_format, write_table
 
@@ -52,10 +53,17 @@ class _File(Model):
     tables: dict[str, Stored]
 
 
-def save(estimates: Estimates, directory: Path, format: Format, on_progress: OnProgress | None = None) -> None:
+def save(
+    estimates: Estimates,
+    directory: Path,
+    format: Format,
+    digits: Digits = "meaningful",
+    on_progress: OnProgress | None = None,
+) -> None:
     """Write a release to a new directory, whole or not at all."""
     check_format(format)
-    _whole(directory, lambda folder: _fill(folder, estimates, format, on_progress))
+    check_digits(digits)
+    _whole(directory, lambda folder: _fill(folder, estimates, format, digits, on_progress))
 
 
 def save_tables(
@@ -63,11 +71,13 @@ def save_tables(
     directory: Path,
     options: TableOptions,
     format: Format,
+    digits: Digits = "meaningful",
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write every table, with these options, to a new directory, whole or not at all."""
     check_format(format)
-    _whole(directory, lambda folder: _tables(folder, estimates, options, format, on_progress))
+    check_digits(digits)
+    _whole(directory, lambda folder: _tables(folder, estimates, options, format, digits, on_progress))
 
 
 def _whole(directory: Path, fill: Callable[[Path], object]) -> None:
@@ -91,7 +101,9 @@ def _whole(directory: Path, fill: Callable[[Path], object]) -> None:
         raise FaultError(f"{directory}: cannot be written: {error.strerror or error}") from None
 
 
-def _fill(directory: Path, estimates: Estimates, format: Format, on_progress: OnProgress | None) -> None:
+def _fill(
+    directory: Path, estimates: Estimates, format: Format, digits: Digits, on_progress: OnProgress | None
+) -> None:
     """Write all files of a release, the manifest last."""
     (directory / "tables").mkdir()
     (directory / "measurements").mkdir()
@@ -100,7 +112,7 @@ def _fill(directory: Path, estimates: Estimates, format: Format, on_progress: On
         put(directory, f"measurements/{index:03d}.npy", partial(write_array, array=array))
         for index, array in enumerate(estimates.measurements)
     ]
-    written = _tables(directory / "tables", estimates, estimates.usual, format, on_progress)
+    written = _tables(directory / "tables", estimates, estimates.usual, format, digits, on_progress)
     tables = {name: stored.model_copy(update={"path": f"tables/{stored.path}"}) for name, stored in written.items()}
     noise = estimates.noise
     content = _File(
@@ -115,7 +127,12 @@ def _fill(directory: Path, estimates: Estimates, format: Format, on_progress: On
 
 
 def _tables(
-    directory: Path, estimates: Estimates, options: TableOptions, format: Format, on_progress: OnProgress | None
+    directory: Path,
+    estimates: Estimates,
+    options: TableOptions,
+    format: Format,
+    digits: Digits,
+    on_progress: OnProgress | None,
 ) -> dict[str, Stored]:
     """Write every table to a file of its own, some rows at a time."""
     workload = estimates.plan.workload
@@ -130,7 +147,7 @@ def _tables(
     tables = {}
     for index, (product, encoded) in enumerate(zip(workload.products, workload.encoded.products, strict=True), 1):
         rows = estimates.rows(product, encoded, options)
-        write = partial(write_table, rows=rows, format=format, on_rows=advance)
+        write = partial(write_table, rows=rows, format=format, on_rows=advance, digits=digits)
         tables[product.name] = put(directory, f"{index:03d}-{_slug(product.name)}.{format}", write)
     return tables
 
@@ -148,8 +165,12 @@ def manifest_digest(directory: Path) -> str:
 def load(directory: Path) -> tuple[Plan, Budget, tuple[NDArray[Any], ...]]:
     """Read the plan, the budget and the measurements of a release, and check each of its files."""
     path = directory / _MANIFEST
+    if not directory.exists():
+        raise ArtefactError(f"{directory}: there is no such directory; give the one that hdmm release wrote")
+    if not directory.is_dir():
+        raise ArtefactError(f"{directory}: is a file, not a release; give the directory that hdmm release wrote")
     if not path.exists():
-        raise ArtefactError(f"{directory}: is not a release: it has no {_MANIFEST}")
+        raise ArtefactError(f"{directory}: is not a release: it has no {_MANIFEST}; give what hdmm release wrote")
     try:
         file = _File.model_validate(read(_KIND, path))
     except ValidationError as error:

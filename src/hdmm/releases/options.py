@@ -9,6 +9,7 @@ from hdmm.accuracy.margins import check_level
 from hdmm.errors import InputError
 from hdmm.estimators import Choice, LeastSquares
 from hdmm.estimators.choices import CHOICES
+from hdmm.syntax import example, given
 
 Word = Literal["global", "local", "nonnegative", "pgm"]
 """The words for estimators; see :data:`hdmm.estimators.choices.CHOICES`."""
@@ -31,7 +32,9 @@ class TableOptions:
         choice = estimator if isinstance(estimator, Choice) else CHOICES.get(estimator)
         if choice is None:
             words = ", ".join(map(repr, CHOICES))
-            raise InputError(f"estimator={estimator!r}: expected one of {words}, or one of hdmm.estimators")
+            raise InputError(
+                f"{given('estimator', repr(estimator))}: expected one of {words}, or one of hdmm.estimators"
+            )
         return TableOptions(level, simultaneous, choice, exact, rounded)
 
     def __post_init__(self) -> None:
@@ -41,8 +44,8 @@ class TableOptions:
         for name in ("level", "simultaneous", "exact"):
             if getattr(self, name) != getattr(TableOptions, name):
                 raise InputError(
-                    f"{name}={getattr(self, name)}: the estimator {self.estimator.word!r} is biased and has no "
-                    'intervals; leave it out, or use estimator="global"'
+                    f"{example(name, getattr(self, name))}: the estimator {self.estimator.word!r} is biased and has no "
+                    f"intervals; leave it out, or use {example('estimator', 'global')}"
                 )
 
 

@@ -24,8 +24,10 @@ from hdmm.plans.footprint import check_disk, check_memory
 from hdmm.privacy.budget import Budget, check_budget
 from hdmm.privacy.ledger import Entry, Ledger
 from hdmm.progress import OnProgress
+from hdmm.releases.present import Digits, check_digits
 from hdmm.releases.release import Release
 from hdmm.releases.write import Format, check_format
+from hdmm.syntax import either, given
 
 __all__ = ["DatabaseTable", "release"]
 
@@ -39,6 +41,7 @@ def release(
     id: str | None = None,
     out: str | Path | None = None,
     format: Format = "parquet",
+    digits: Digits = "meaningful",
     delimiter: str | None = None,
     memory: str | int | None = None,
     on_progress: OnProgress | None = None,
@@ -59,12 +62,14 @@ def release(
             ``out`` and spends nothing.
         out: A new directory that the release is written to.
         format: The format of the tables, "parquet" or "csv".
+        digits: "full" writes all digits to CSV files; by default only those that the standard error leaves a meaning.
         delimiter: What separates the fields of a text file (default: a comma; a tab in .tsv and .tab files).
         memory: Memory limit, such as "8GB" (default: half of RAM). Work arrays too large for it are in temporary
             files. DuckDB, if it counts, takes up to a quarter of it more, at most 2 GiB.
         on_progress: Called with a :class:`Progress` for "counting records", "adding noise" and "writing tables".
     """
     _check_arguments(plan, budget, ledger, id, format)
+    check_digits(digits)
     noise = plan.mechanism.calibrate(budget)
     check_measurable(plan)
     with memory_allowed(memory):
@@ -91,7 +96,7 @@ def release(
         answers = measure(plan, source, noise, on_progress=on_progress)
         published = Release(plan, budget, tuple(answers))
         if out is not None:
-            published.save(out, format=format, on_progress=on_progress)
+            published.save(out, format=format, digits=digits, on_progress=on_progress)
     if book is not None:
         book.publish(name, _unwritten_digest(digest, published) if out is None else _written_digest(Path(out)))
     return published
@@ -104,9 +109,13 @@ def _check_arguments(
         raise InputError(f"plan: {type(plan).__name__} is not a plan; make one with hdmm.select(workload)")
     check_budget(budget)
     if ledger is not None and not isinstance(ledger, (str, Path, Ledger)):
-        raise InputError(f"ledger={ledger!r}: expected the path of a ledger, or None to spend without one")
+        raise InputError(
+            f"{given('ledger', repr(ledger))}: expected the path of a ledger, or None to spend without one"
+        )
     if ledger is None and id is not None:
-        raise InputError(f"id={id!r}: names a release in a ledger; give the ledger too, or leave the id out")
+        raise InputError(
+            f"{given('id', repr(id))}: names a release in a ledger; give the ledger too, or leave the id out"
+        )
     check_format(format)
 
 
@@ -117,7 +126,8 @@ def _stored(book: Ledger, id: str, digest: str, budget: Budget, out: Path) -> Re
         return None
     if (entry.plan, entry.budget) != (digest, budget):
         raise BudgetError(
-            f"id={id!r}: was charged on {entry.time} for another plan or budget; choose another id, and another output"
+            f"{given('id', repr(id))}: was charged on {entry.time} for another plan or budget; choose another output "
+            f"({either(python='out=…, and another id', command='-o; without --id, that is its id')})"
         )
     if not out.exists():
         raise ArtefactError(f"{out}: the release {id!r} was published on {entry.time}, but is not there; restore it")

@@ -19,6 +19,7 @@ from hdmm.releases import statistics
 from hdmm.releases.answer import answered
 from hdmm.releases.estimates import Estimates
 from hdmm.releases.options import TableOptions, Word
+from hdmm.releases.present import Digits
 from hdmm.releases.ratio import Ratio
 from hdmm.releases.rows import Rows
 from hdmm.releases.selection import Counted
@@ -192,6 +193,7 @@ class Release:
         directory: str | Path,
         *,
         format: Format = "parquet",
+        digits: Digits = "meaningful",
         memory: str | int | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -200,19 +202,22 @@ class Release:
         Arguments:
             directory: A directory that does not exist yet.
             format: "parquet" or "csv".
+            digits: "full" writes all digits to CSV files; by default only those that the standard error leaves a
+                meaning. Parquet files have all of them.
             memory: Memory limit, such as "8GB" (default: half of RAM).
             on_progress: Called with a :class:`Progress` while tables are written, some rows at a time.
         """
         from hdmm.releases.file import save
 
         with memory_allowed(memory):
-            save(self._estimates, Path(directory), format, on_progress)
+            save(self._estimates, Path(directory), format, digits, on_progress)
 
     def save_tables(
         self,
         directory: str | Path,
         *,
         format: Format = "parquet",
+        digits: Digits = "meaningful",
         level: float = 0.95,
         simultaneous: bool = False,
         estimator: Word | Choice = "global",
@@ -226,7 +231,7 @@ class Release:
 
         options = TableOptions.of(level, simultaneous, estimator, exact, rounded)
         with memory_allowed(memory):
-            save_tables(self._estimates, Path(directory), options, format, on_progress)
+            save_tables(self._estimates, Path(directory), options, format, digits, on_progress)
 
     @staticmethod
     def load(directory: str | Path, *, memory: str | int | None = None) -> Release:

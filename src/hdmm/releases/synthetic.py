@@ -19,6 +19,7 @@ from hdmm.matrix import Array
 from hdmm.memory import memory_limit
 from hdmm.releases.estimates import Estimates
 from hdmm.schema import Schema
+from hdmm.syntax import example, given
 from hdmm.text import bytes_text
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def synthesize(estimates: Estimates, *, rows: int | None = None, seed: int | Non
     needed = count * len(schema) * _FIELD_BYTES
     if needed > memory_limit():
         raise TooLargeError(
-            f"rows={count}: {bytes_text(needed)} are needed and the limit is {bytes_text(memory_limit())}; ask for "
-            "fewer rows, or allow more memory (--memory)"
+            f"{given('rows', str(count))}: {bytes_text(needed)} are needed and the limit is "
+            f"{bytes_text(memory_limit())}; ask for fewer rows, or allow more memory ({example('memory', '8GB')})"
         )
     return records(schema, model, count, np.random.default_rng(seed))
 

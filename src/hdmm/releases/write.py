@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hdmm.errors import InputError
 from hdmm.files.artefact import write
 from hdmm.files.atomic import check_new
+from hdmm.releases.present import Digits, present, total_labels
 from hdmm.releases.rows import ROWS, Rows
+from hdmm.syntax import given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,19 +29,31 @@ Format = Literal["parquet", "csv"]
 def check_format(format: Format) -> None:
     """Refuse any other format."""
     if format not in get_args(Format):
-        raise InputError(f"format={format!r}: expected 'parquet' or 'csv'")
+        raise InputError(f"{given('format', repr(format))}: expected 'parquet' or 'csv'")
 
 
 def write_table(
-    file: io.BufferedIOBase, rows: Rows, format: Format, on_rows: Callable[[int], None], *, size: int = ROWS
+    file: io.BufferedIOBase,
+    rows: Rows,
+    format: Format,
+    on_rows: Callable[[int], None],
+    *,
+    digits: Digits = "meaningful",
+    size: int = ROWS,
 ) -> None:
-    """Write a table, ``size`` rows at a time; ``on_rows`` is called with the number of rows just written."""
+    """Write a table, ``size`` rows at a time; ``on_rows`` is called with the number of rows just written.
+
+    CSV is for people to read, with these digits and with labels for totals. Parquet has all digits.
+    """
     schema = rows.some(0, 0).schema
+    batches = rows.batches(size)
     writer: Any
     if format == "csv":
         from pyarrow import csv
 
-        writer = csv.CSVWriter(file, schema)
+        shown = partial(present, totals=total_labels(rows.labels), digits=digits)
+        writer = csv.CSVWriter(file, shown(rows.some(0, 0)).schema)
+        batches = map(shown, batches)
     else:
         from pyarrow import parquet
 
@@ -50,7 +65,7 @@ def write_table(
         if schema.metadata:
             writer.add_key_value_metadata(schema.metadata)
     with writer:
-        for batch in rows.batches(size):
+        for batch in batches:
             writer.write_batch(batch)
             on_rows(batch.num_rows)
 
@@ -59,7 +74,8 @@ def check_table_path(path: Path) -> None:
     """Refuse a path that no table can be written to."""
     check_new(path)
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path}: expected a name that ends in .csv or .parquet")
+        remedy = " (a spreadsheet opens .csv files)" if path.suffix in (".xlsx", ".xls", ".ods") else ""
+        raise InputError(f"{path}: expected a name that ends in .csv or .parquet{remedy}")
 
 
 def save_table(table: pa.Table, path: Path) -> None:

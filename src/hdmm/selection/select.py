@@ -20,6 +20,7 @@ from hdmm.privacy.unit import Unit, check_unit
 from hdmm.progress import OnProgress, Progress
 from hdmm.selection.search import Search, Stages, default_stages, known_bound
 from hdmm.selection.tasks import Judge
+from hdmm.syntax import either, example, given
 from hdmm.workload import Workload
 from hdmm.workload.targets import Target, read_targets
 
@@ -110,13 +111,16 @@ def _goal(
 ) -> Goal:
     wanted = read_targets(workload, targets or {})
     if objective not in get_args(Aim):
-        raise InputError(f"objective={objective!r}: expected 'total' or 'max'")
+        raise InputError(f"{given('objective', repr(objective))}: expected 'total' or 'max'")
     if wanted and objective != "total":
-        raise InputError(f"objective={objective!r}: give an objective or targets, not both")
+        raise InputError(f"{given('objective', repr(objective))}: give an objective or targets, not both")
     if budget is not None:
         check_budget(budget)
         if wanted:
-            raise InputError("budget: give a budget or targets, not both; targets find the least budget")
+            raise InputError(
+                f"{either(python='budget', command='--epsilon')}: give a budget or targets, not both; targets find the "
+                "least budget"
+            )
         budget.check(noise)
     return Goal(objective, wanted, budget)
 
@@ -140,9 +144,13 @@ def _stages(
     check_integer("restarts", restarts, 0, example=5)
     check_integer("seed", seed, 0, example=5)
     if jobs is not None and (not is_integer(jobs) or jobs == 0):
-        raise InputError(f"jobs={jobs!r}: expected how many processes share the search, or -1 for all cores")
+        raise InputError(
+            f"{given('jobs', repr(jobs))}: expected how many processes share the search, or -1 for all cores"
+        )
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
-        raise InputError(f"time_limit={time_limit!r}: expected seconds, for example time_limit=60")
+        raise InputError(
+            f"{given('time_limit', repr(time_limit))}: expected seconds, for example {example('time_limit', 60)}"
+        )
     if operators is None:
         return default_stages(workload.encoded, noise)
     chosen = tuple(operators)

@@ -26,7 +26,7 @@ from hdmm.operators.minimax.search import least_worst
 from hdmm.optimise.descent import Effort
 from hdmm.parallel import one_blas_thread
 from hdmm.plans import Candidate
-from hdmm.plans.footprint import REMEDY, check_memory
+from hdmm.plans.footprint import check_memory, remedy
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
@@ -127,7 +127,7 @@ class Judge:
             value = self.objective.value(estimator, self.workload, NORM[self.noise])
             value *= self.unit.excess(estimator.blocks, NORM[self.noise])
         except MemoryError:
-            reason = f"{task.operator.name} ran out of memory; {REMEDY}"
+            reason = f"{task.operator.name} ran out of memory; {remedy()}"
             return Outcome(task.name, task.operator, bound=bound, reason=reason, refused=True)
         except TooLargeError as refusal:
             return Outcome(task.name, task.operator, bound=bound, reason=str(refusal), refused=True)

@@ -13,6 +13,23 @@ Place = tuple[str | int, ...]
 Word = TypeVar("Word", bound=str)
 
 
+_BUDGET = (
+    "the budget is no part of a spec: give it to hdmm show and hdmm release, as --epsilon 1, or under Gaussian noise "
+    'as --epsilon 1 --delta 1e-6 or --rho 0.5 (in Python: hdmm.Budget(epsilon="1"))'
+)
+_UNIT = "what is protected belongs in the section `privacy`; write privacy: {unit: {rows: 1, id: patient}}"
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("epsilon", "eps", "ε", "delta", "δ", "rho", "ρ", "budget", "privacy_budget", "privacy budget"), _BUDGET
+    ),
+    **dict.fromkeys(("type", "dtype"), "an attribute is declared by its values, not by a type; leave the type out"),
+    "ledger": "the ledger is no part of a spec: give it to hdmm release, as --ledger budget.db",
+    "data": "the data are no part of a spec: give them to hdmm release, after the plan",
+    **dict.fromkeys(("rows", "neighbours", "neighbors", "id"), _UNIT),
+}
+"""Keys that belong elsewhere, if they are not known at their place."""
+
+
 class Mistake(SpecError):
     """A mistake in a spec, with its place in the data."""
 
@@ -33,20 +50,26 @@ def mistakes_at(place: Place) -> Iterator[None]:
 
 
 def mapping(
-    data: Any, place: Place, allowed: Sequence[str] | None = None, required: Sequence[str] = ()
+    data: Any,
+    place: Place,
+    allowed: Sequence[str] | None = None,
+    required: Sequence[str] = (),
+    remedy: str | None = None,
 ) -> Mapping[str, Any]:
     """A mapping with text keys, all of them allowed and none of the required ones missing."""
     if not isinstance(data, Mapping):
         keys = f" with the keys {', '.join(allowed)}" if allowed else ""
-        raise Mistake(place, f"expected a mapping{keys}")
+        raise Mistake(place, f"expected a mapping{keys}{f'; {remedy}' if remedy else ''}")
     for key in data:
         if not isinstance(key, str):
             raise Mistake(place, f"key {numbers.shown(key)}: expected text")
         if allowed is not None and key not in allowed:
-            raise Mistake((*place, key), f"unknown key {numbers.shown(key)}{nearest(key, allowed)}")
+            elsewhere = _ELSEWHERE.get(key.strip().casefold())
+            hint = nearest(key, allowed) if elsewhere is None else f"; {elsewhere}"
+            raise Mistake((*place, key), f"unknown key {numbers.shown(key)}{hint}")
     for key in required:
         if key not in data:
-            raise Mistake(place, f"the key {key!r} is missing")
+            raise Mistake(place, f"the key {key!r} is missing{f'; {remedy}' if remedy else ''}")
     return data
 
 

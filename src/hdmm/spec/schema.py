@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.schema import Bins, Boolean, Dates, Domain, Integers, Listed, Merged, Numeric, Schema, Times
+from hdmm.spec.hints import domain_remedy
 from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, scalar
 
 
@@ -33,9 +34,7 @@ def read_domain(data: Any, place: Place) -> Domain:
     if isinstance(data, list):
         return Listed([scalar(item, (*place, i)) for i, item in enumerate(data)])
     if not isinstance(data, Mapping):
-        raise Mistake(
-            place, "expected a list of values, {min, max}, {bins}, {values}, {date}, {time}, {merged} or boolean"
-        )
+        raise Mistake(place, domain_remedy(data))
     cells, numerals = ("other", "missing", "levels"), ("thousands", "point", "currency")
     allowed = {
         "values": ("values", "ignore_case", "aliases", "labels", *cells),

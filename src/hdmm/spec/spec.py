@@ -19,9 +19,11 @@ from hdmm.objective import Aim
 from hdmm.privacy.calibrate import NoiseKind
 from hdmm.privacy.unit import Neighbours, Unit, check_unit
 from hdmm.schema import Schema
+from hdmm.spec.hints import ENTRY, SECTIONS, check_entry_keys
 from hdmm.spec.products import WORDS, product_data
 from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, number, scalar, word
 from hdmm.spec.schema import domain_data, read_schema
+from hdmm.syntax import messages_for
 from hdmm.workload.marginals import marginals
 from hdmm.workload.products import MAX_PRODUCTS, Product, Workload
 from hdmm.workload.sql import read_sql
@@ -60,17 +62,20 @@ class Spec:
 
         data, line = load_yaml(Path(path))
         try:
-            return Spec.read(data)
+            with messages_for("spec"):
+                return Spec.read(data)
         except Mistake as mistake:
             raise SpecError(f"{path}, line {line(mistake.place)}: {mistake}") from None
 
     @staticmethod
     def read(data: Any) -> Spec:
         """Read a spec from plain data."""
+        if not isinstance(data, Mapping):
+            raise Mistake((), f"this is no spec; {SECTIONS}")
         for key in _PRIVACY:
-            if isinstance(data, Mapping) and key in data:
+            if key in data:
                 raise Mistake((key,), f"{key!r} belongs in the section `privacy`; write privacy: {{{key}: …}}")
-        sections = mapping(data, (), _SECTIONS, required=("schema", "workload"))
+        sections = mapping(data, (), _SECTIONS, required=("schema", "workload"), remedy=SECTIONS)
         schema = read_schema(sections["schema"], ("schema",))
         workload = _read_workload(schema, sections["workload"], ("workload",))
         privacy = mapping(sections.get("privacy", {}), ("privacy",), _PRIVACY)
@@ -100,7 +105,9 @@ class Spec:
 
 
 def _read_unit(data: Any, place: Place, schema: Schema) -> Unit:
-    entries = mapping(data, place, ("rows", "neighbours", "id"))
+    entries = mapping(
+        data, place, ("rows", "neighbours", "id"), remedy="write for example unit: {rows: 1, id: patient}"
+    )
     rows = integer(entries.get("rows", 1), (*place, "rows"))
     neighbours = word(entries.get("neighbours", "add-remove"), (*place, "neighbours"), get_args(Neighbours))
     id = _text(entries, "id", place)
@@ -111,6 +118,8 @@ def _read_unit(data: Any, place: Place, schema: Schema) -> Unit:
 
 
 def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
+    if not isinstance(data, list):
+        raise Mistake(place, f"expected a list; {ENTRY}")
     entries = items(data, place)
     if not entries:
         raise Mistake(place, "the workload is empty; ask for at least one product")
@@ -119,8 +128,10 @@ def _read_workload(schema: Schema, data: Any, place: Place) -> Workload:
     for index, entry in enumerate(entries):
         here: Place = (*place, index)
         keys = ("name", "product", "where", "weight", "marginals", "sql")
+        if isinstance(entry, Mapping):
+            check_entry_keys(entry, here, schema)
         with mistakes_at(here):
-            added = _read_entry(schema, mapping(entry, here, keys, required=("name",)), here)
+            added = _read_entry(schema, mapping(entry, here, keys, ("name",), ENTRY), here)
         products += added
         places += [here] * len(added)
         if len(products) > MAX_PRODUCTS:

@@ -20,6 +20,20 @@ _MAX_MARKS = 1 << 18
 """Commas, brackets and lines, about as many as values: each takes up to twenty microseconds and a kilobyte."""
 _MAX_DEPTH = 50
 """Mappings and lists inside each other."""
+_QUOTES = "put a text with a colon, a comma, brackets, or a sign at its beginning into quotes"
+_REMEDIES = (
+    ("'\\t'", "a tab cannot stand there: indent with spaces"),
+    ("end of stream", "a quote or a bracket that was opened before is not closed"),
+    (
+        "expected <block end>",
+        "lines of one list or mapping begin in the same column: check how far this one is indented",
+    ),
+    ("mapping values are not allowed", "put a text with a colon into quotes, and check how far the line is indented"),
+    ("but got ':'", "close the bracket on the line before, or put a text with a colon into quotes"),
+    ("but got", "close every bracket, and put a text with brackets, commas or quotes into quotes"),
+    ("could not find expected ':'", "write a colon and a blank after each key, as in min: 0"),
+)
+"""What to do about problems that the parser reports, by a part of its words."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]*[A-Za-z0-9_]")
 """Texts that need no quotes."""
 
@@ -42,10 +56,14 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
         text = content.decode("utf-8")
     except OversizedError:
         raise SpecError(f"{path}: a spec of more than {_MAX_BYTES >> 20} MiB is refused; write a shorter one") from None
+    except FileNotFoundError:
+        raise SpecError(f"{path}: there is no such file; check the path of the spec") from None
     except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
+        raise SpecError(f"{path}: cannot be read: {error.strerror}; give the path of a spec, a YAML file") from None
     except UnicodeDecodeError:
-        raise SpecError(f"{path}: is not UTF-8 text") from None
+        raise SpecError(f"{path}: is not UTF-8 text; save the spec as UTF-8") from None
+    if content.startswith(b'{"hdmm": "'):
+        raise SpecError(f"{path}: is a file that hdmm wrote, not a spec; a plan goes to hdmm show and hdmm release")
     try:
         data, lines = _Reader(path, YAML(typ="safe", pure=True).parse(text)).read()
     except RecursionError:
@@ -54,7 +72,8 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or "not valid YAML"
-        raise SpecError(f"{path}{where}: {problem}") from None
+        remedy = next((advice for part, advice in _REMEDIES if part in problem), _QUOTES)
+        raise SpecError(f"{path}{where}: {problem}; {remedy}") from None
 
     def line(place: tuple[str | int, ...]) -> int:
         node = lines
@@ -165,12 +184,22 @@ class _Reader:
                 raise self._refuse(here, f"the key {shown(key.value)} stands twice in one mapping")
             event = next(self._events)
             if isinstance(event, ScalarEvent) and _blank(event) and not event.anchor:
-                raise self._refuse(here, f"the key {shown(key.value)} has no value")
+                raise self._refuse(here, f"the key {shown(key.value)} has no value; {_unfinished(key.value)}")
             mapping[key.value], lines[key.value] = self._value(event, here, depth + 1)
         return mapping, _Lines(line, lines)
 
     def _refuse(self, line: int | None, reason: str) -> SpecError:
         return SpecError(f"{self._path}{'' if line is None else f', line {line}'}: {reason}")
+
+
+def _unfinished(key: str) -> str:
+    """What to write in place of a key without a value."""
+    name, colon, value = key.partition(":")
+    if colon and name and value:
+        return f"write a blank after the colon: {shown(name).strip(chr(39))}: {shown(value).strip(chr(39))}"
+    if re.search(r"[\s(]", key):
+        return "put a text with a comma into quotes"
+    return "write one after the colon"
 
 
 def _line(event: Any) -> int:

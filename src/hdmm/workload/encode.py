@@ -11,6 +11,7 @@ from hdmm.matrix import Condition, Matrix, Total, constant_rows
 from hdmm.matrix.compose import restricted
 from hdmm.memory.limit import memory_limit
 from hdmm.schema import Schema
+from hdmm.syntax import example
 from hdmm.text import bytes_text
 from hdmm.workload.conditions import across
 from hdmm.workload.encoded import Encoded
@@ -60,7 +61,7 @@ class Encoder:
             raise TooLargeError(
                 f"with these the predicates that are written out take {bytes_text(entries * _ENTRY)}; "
                 f"{bytes_text(memory_limit() // 2)} fit: ask for fewer ranges, values and conditions, declare bins or "
-                "a coarser domain, or allow more memory (--memory)"
+                f"a coarser domain, or allow more memory ({example('memory', '8GB')})"
             )
         self._written = entries
         return predicates.matrix(attribute, domain)

@@ -76,10 +76,10 @@ def test_another_database_is_refused(tmp_path: Path, table: str):
 
 
 def test_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(chain, "FORMAT", 2)
+    monkeypatch.setattr(chain, "FORMAT", 3)
     path = Ledger.create(tmp_path / "budget.db", Budget("1"), UNIT).path
     monkeypatch.undo()
-    with pytest.raises(ArtefactError, match=r"budget.db: has format 2, this version reads 1; update hdmm"):
+    with pytest.raises(ArtefactError, match=r"budget.db: has format 3, this version reads 1 and 2; update hdmm"):
         Ledger.open(path)
 
 

@@ -26,6 +26,10 @@ class Model:
         self.states[id] = "reserved"
         return True
 
+    def grant(self, more: Fraction) -> bool:
+        self.left += more
+        return True
+
     def publish(self, id: str, digest: str) -> bool:
         if self.states.get(id) == "published":
             return self.releases[id] == digest
@@ -43,7 +47,7 @@ class Model:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["reserve", "reserve", "publish", "abandon"]),
+        st.sampled_from(["reserve", "reserve", "publish", "abandon", "grant"]),
         st.sampled_from("abc"),
         st.sampled_from(["0.1", "0.25", "0.3", "1e-17"]),
         st.sampled_from([RELEASE, OTHER]),
@@ -64,6 +68,9 @@ def test_any_steps_end_as_in_the_model(steps: list[tuple[str, str, str, str]], o
                 if step == "reserve":
                     expected = model.reserve(id, Fraction(cost))
                     ledger.reserve(id, budget, UNIT, PLAN)
+                elif step == "grant":
+                    expected = model.grant(Fraction(cost))
+                    ledger.grant(budget)
                 elif step == "publish":
                     expected = model.publish(id, digest)
                     ledger.publish(id, digest)

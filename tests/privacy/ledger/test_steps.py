@@ -71,13 +71,15 @@ def test_an_abandoned_release_cannot_be_published(ledger: Ledger):
     ledger.reserve("a", Budget("0.6"), UNIT, PLAN)
     ledger.abandon("a")
     for step in (lambda: ledger.publish("a", RELEASE), lambda: ledger.abandon("a")):
-        with pytest.raises(BudgetError, match=r"id='a': was abandoned on .*; reserve it again, which is charged again"):
+        with pytest.raises(
+            BudgetError, match=r"release 'a': was abandoned on .*; reserve it again, which is charged again"
+        ):
             step()
 
 
 def test_an_unknown_release_is_neither_published_nor_abandoned(ledger: Ledger):
     for step in (lambda: ledger.publish("a", RELEASE), lambda: ledger.abandon("a")):
-        with pytest.raises(BudgetError, match=r"id='a': is not in the ledger .*; reserve it first"):
+        with pytest.raises(BudgetError, match=r"release 'a': is not in the ledger"):
             step()
 
 
@@ -85,16 +87,16 @@ def test_a_release_is_published_once(ledger: Ledger):
     ledger.reserve("a", Budget("0.6"), UNIT, PLAN)
     published = ledger.publish("a", RELEASE)
     assert ledger.publish("a", RELEASE) == published
-    with pytest.raises(BudgetError, match=r"id='a': was published on .* with another release; reserve another id"):
+    with pytest.raises(BudgetError, match=r"release 'a': was published on .* with another digest; reserve another id"):
         ledger.publish("a", OTHER)
-    with pytest.raises(BudgetError, match=r"id='a': was published on .* and cannot be abandoned"):
+    with pytest.raises(BudgetError, match=r"release 'a': was published on .* and cannot be abandoned"):
         ledger.abandon("a")
     assert ledger.verify().steps == 2
 
 
 def test_a_ledger_is_bound_to_one_unit(ledger: Ledger):
     with pytest.raises(
-        BudgetError, match=r"unit='3 rows per person, add-remove': the ledger .* accounts for 1 row per"
+        BudgetError, match=r"the plan protects 3 rows per person, add-remove, and the ledger .* accounts for 1 row per"
     ):
         ledger.reserve("a", Budget("0.1"), Unit(rows=3), PLAN)
     assert not ledger.entries()

@@ -22,6 +22,7 @@ from hdmm.operators.minimax.weighted import UNLIMITED_WEIGHT
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.optimise.descent import Effort
 from hdmm.strategy import Block, Strategy
+from hdmm.syntax import example
 from hdmm.workload import Encoded, EncodedProduct
 
 _MAX_ENTRIES = 1 << 25
@@ -48,7 +49,7 @@ def worst_explicit(workload: Encoded, limits: Limits, effort: Effort) -> Proposa
         return None
     pairs = list(zip(workload.products, limits, strict=True))
     if sum(product.queries for product, limit in pairs if limit is not None) * cells > _MAX_ENTRIES:
-        raise TooLargeError('the answers are too many to be written out; plan with objective="total"')
+        raise TooLargeError(f"the answers are too many to be written out; plan with {example('objective', 'total')}")
     sizes = {axis: workload.sizes[axis] for axis in axes}
     rows = np.vstack([_rows(product, sizes) / limit**0.5 for product, limit in pairs if limit is not None])
     others = [_rows(product, sizes) / product.queries**0.5 for product, limit in pairs if limit is None]

@@ -29,6 +29,7 @@ from hdmm.operators.residual_search import ResidualSearch
 from hdmm.optimise.descent import Effort
 from hdmm.parallel import one_blas_thread
 from hdmm.strategy import Strategy
+from hdmm.syntax import example
 from hdmm.workload import Encoded, EncodedProduct
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class _Answers:
         if prod(len(numbers) for numbers in kept) << len(kept) > _MAX_PAIRS:
             raise TooLargeError(
                 f"product {product.name!r} has too many different answers for the search of the least largest error; "
-                'ask for fewer rows, or plan with objective="total"'
+                f"ask for fewer rows, or plan with {example('objective', 'total')}"
             )
         if pairs is None:
             return _WorstTypes(limited, types, kept, self._written(product, types))

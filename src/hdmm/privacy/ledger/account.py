@@ -8,10 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, final
 
-from hdmm.errors import InputError
+from hdmm.errors import BudgetError, InputError
 from hdmm.numbers import fraction
 from hdmm.privacy.budget import Budget, decimal_text
-from hdmm.privacy.ledger.chain import contents, damaged
+from hdmm.privacy.ledger.chain import GRANTS_FORMAT, contents, damaged
 from hdmm.privacy.ledger.composition import Amount, Charged
 from hdmm.privacy.unit import Unit
 
@@ -33,14 +33,36 @@ class Entry:
 
 @final
 @dataclass(frozen=True)
+class Grant:
+    """A grant in the ledger: the first one, or one that raised it. The note says who decided so, or why."""
+
+    budget: Budget
+    total: Budget
+    """What is granted from here on: this grant and all before it."""
+    time: str
+    note: str | None
+    number: int
+
+
+@final
+@dataclass(frozen=True)
 class Account:
     """A ledger's content, read and checked."""
 
-    granted: Budget
+    grants: tuple[Grant, ...]
     unit: Unit
     entries: tuple[Entry, ...]
     steps: int
     hash: str
+
+    @property
+    def granted(self) -> Budget:
+        """All grants together."""
+        return self.grants[-1].total
+
+    def granted_before(self, number: int) -> Budget:
+        """All grants together that stand before this entry."""
+        return next(grant.total for grant in reversed(self.grants) if grant.number < number)
 
     def latest(self, id: str) -> Entry | None:
         """The release of this id that was charged last."""
@@ -58,8 +80,9 @@ class Account:
         charged = Charged()
         for entry in self.entries:
             charged = charged.plus(entry.budget, entry.mu_squared)
-            if not charged.fits(self.granted):
-                raise damaged(name, f"entry {entry.number} spends more than was left of {self.granted}")
+            granted = self.granted_before(entry.number)
+            if not charged.fits(granted):
+                raise damaged(name, f"entry {entry.number} spends more than was left of {granted}")
 
     def spent(self) -> Amount:
         """What all releases took together."""
@@ -74,13 +97,18 @@ def read_account(connection: sqlite3.Connection, name: Path) -> Account:
     """The content of a ledger; its chain and the order of its steps are checked on the way."""
     steps, last = contents(connection, name)
     try:
-        granted, unit = _budget(steps[0]["granted"]), Unit(**steps[0]["unit"])
+        first = _budget(steps[0]["granted"])
+        grants = [Grant(first, first, steps[0]["time"], None, 0)]
+        unit = Unit(**steps[0]["unit"])
     except (InputError, ValueError, TypeError, KeyError) as error:
         raise damaged(name, f"entry 0 holds no grant that this version knows ({error})") from None
     entries: list[Entry] = []
     places: dict[str, int] = {}
     for number, step in enumerate(steps[1:], 1):
         try:
+            if step["state"] == "granted":
+                grants.append(_raised(grants[-1].total, step, number))
+                continue
             place = places.get(step["id"])
             before = None if place is None else entries[place]
             entry = _after(before, step, number)
@@ -95,7 +123,30 @@ def read_account(connection: sqlite3.Connection, name: Path) -> Account:
             entries.append(entry)
         else:
             entries[places[entry.id]] = entry
-    return Account(granted, unit, tuple(entries), len(steps), last)
+    return Account(tuple(grants), unit, tuple(entries), len(steps), last)
+
+
+def raised(granted: Budget, budget: Budget) -> Budget:
+    """A grant with one more; refuse one of another kind, and a total that no budget may have."""
+    if (budget.rho is None) != (granted.rho is None) or (granted.delta is None and budget.delta is not None):
+        raise BudgetError(f"{granted} cannot be raised by {budget}, which is of another kind")
+
+    def added(name: str) -> Fraction | None:
+        before, more = getattr(granted, name), getattr(budget, name)
+        return None if before is None else before + (more or 0)
+
+    return Budget(added("epsilon"), added("delta"), added("rho"))
+
+
+def _raised(granted: Budget, step: dict[str, Any], number: int) -> Grant:
+    """The grant of a step that raises what is granted."""
+    if step["format"] != GRANTS_FORMAT:
+        raise ValueError("the step has a format of its own")
+    note = step.get("note")
+    if note is not None and not isinstance(note, str):
+        raise ValueError("a note is text")
+    budget = _budget(step["budget"])
+    return Grant(budget, raised(granted, budget), step["time"], note, number)
 
 
 def budget_texts(budget: Budget) -> dict[str, str]:

@@ -16,6 +16,10 @@ from hdmm.errors import ArtefactError, FaultError
 from hdmm.files.atomic import check_regular
 
 FORMAT = 1
+"""The format of a new ledger. An entry of a kind that came later states the first format that has it: versions that do
+not know the kind refuse the ledger."""
+GRANTS_FORMAT = 2
+"""The first format in which a grant can be raised."""
 
 _MAX_BYTES = 1 << 28  # of a ledger: several hundred thousand releases
 _MAX_ENTRY = 1 << 16  # characters of an entry
@@ -118,10 +122,11 @@ def contents(connection: sqlite3.Connection, name: Path) -> tuple[list[dict[str,
         if number != expected:
             raise damaged(name, f"entry {expected} is missing")
         content = _parsed(text) if isinstance(text, str) and len(text) <= _MAX_ENTRY else None
-        if number == 0 and content is not None and content.get("hdmm") == "ledger" and content.get("format") != FORMAT:
-            raise ArtefactError(f"{name}: has format {content.get('format')}, this version reads {FORMAT}; update hdmm")
+        if number == 0 and content is not None and content.get("hdmm") == "ledger":
+            _check_format(content.get("format"), name)
         if content is None or digest != _link(previous, text):
             raise damaged(name, f"entry {number} was changed: its hash does not match")
+        _check_format(content.get("format", FORMAT), name)
         entries.append(content)
         previous = digest
     if not entries or entries[0].get("hdmm") != "ledger":
@@ -129,6 +134,12 @@ def contents(connection: sqlite3.Connection, name: Path) -> tuple[list[dict[str,
     if tips != [(previous,)]:
         raise damaged(name, f"entry {len(entries)}, the last one, is missing")
     return entries, previous
+
+
+def _check_format(format: object, name: Path) -> None:
+    if format not in (FORMAT, GRANTS_FORMAT) or isinstance(format, bool):
+        known = f"{FORMAT} and {GRANTS_FORMAT}"
+        raise ArtefactError(f"{name}: has format {format}, this version reads {known}; update hdmm")
 
 
 def check_pages(connection: sqlite3.Connection, name: Path) -> None:
@@ -184,6 +195,4 @@ def _no_ledger(name: Path) -> ArtefactError:
 
 
 def _read_only(name: Path) -> FaultError:
-    return FaultError(
-        f"{name}: the ledger cannot be written to; allow writing to the file and its directory, or choose another one"
-    )
+    return FaultError(f"{name}: the ledger cannot be written to; allow writing to the file and its directory")

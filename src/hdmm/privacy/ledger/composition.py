@@ -46,6 +46,10 @@ class Amount:
     joined: Literal["and", "or"] = "and"
     late: bool = False
 
+    def __bool__(self) -> bool:
+        """Whether it is more than nothing."""
+        return bool(self.epsilon or self.rho)
+
     def __str__(self) -> str:
         epsilon = None if self.epsilon is None else f"ε = {decimal_text(self.epsilon)}"
         rho = None if self.rho is None else f"ρ = {decimal_text(self.rho)}"
