@@ -21,9 +21,9 @@ from hdmm.proposal import Interview, Request, columns_of, draft_by_name, draft_b
 from hdmm.proposal.draft import Draft
 
 _WHY_PUBLIC = (
-    "--public says that these records may be looked at: they are public, a public extract, or last year's published file. "
-    "Without it only the names and types of columns are read, because a domain that was chosen by looking at private "
-    "records is not covered by the guarantee"
+    "--public says that these records may be looked at: they are public, a public extract, or last year's published "
+    "file. Without it only the names and types of columns are read, because a domain that was chosen by looking at "
+    "private records is not covered by the guarantee"
 )
 
 
@@ -47,8 +47,8 @@ def init(
     codes: Annotated[
         list[str] | None,
         typer.Option(
-            help="A code list, as FILE or COLUMN=FILE: CSV with the columns code, label and parent, a Frictionless Table "
-            "Schema or data package (.json), or CSVW metadata (.json). May be repeated."
+            help="A code list, as FILE or COLUMN=FILE: CSV with the columns code, label and parent, a Frictionless "
+            "Table Schema or data package (.json), or CSVW metadata (.json). May be repeated."
         ),
     ] = None,
     yes: Annotated[
@@ -114,8 +114,8 @@ def _drafted(request: Request, yes: bool) -> tuple[Draft, list[str]]:
         return draft, list(warnings)
     if not yes and not sys.stdin.isatty():
         raise InputError(
-            "init asks questions, and there is no terminal to answer them; give --yes to take every default, or --public "
-            f"if it applies. {_WHY_PUBLIC}"
+            "init asks questions, and there is no terminal to answer them; give --yes to take every default, or "
+            f"--public if it applies. {_WHY_PUBLIC}"
         )
     columns = ([] if yes else _asked_columns()) if request.source is None and not request.codes else columns_of(request)
     if not columns:

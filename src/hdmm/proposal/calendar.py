@@ -9,14 +9,12 @@ import numpy as np
 
 from hdmm.proposal.attribute import Attribute, extra_cells
 from hdmm.proposal.gaps import gaps
-from hdmm.proposal.readings import ISO_DATE, Days, Minutes
+from hdmm.proposal.readings import Days, Minutes
 from hdmm.proposal.summary import ColumnSummary
 
 _MAX_CELLS = 400
 """Days, weeks or months up to this many."""
 _DAYS_OF_MONTH = 31
-_TIMES = ("%H:%M", "%H:%M:%S")
-"""Formats that need not be stated."""
 
 
 def propose_dates(summary: ColumnSummary, reading: Days) -> Attribute:
@@ -31,7 +29,7 @@ def propose_dates(summary: ColumnSummary, reading: Days) -> Attribute:
     else:
         first, last = date(first.year, 1, 1), date(last.year, 12, 31)
     domain: dict[str, Any] = {"date": [str(first), str(last)], "by": by}
-    if summary.column.type in ("text", "untyped") and reading.format != ISO_DATE:
+    if summary.column.type in ("text", "untyped", "integer") and reading.format is not None:
         domain["format"] = reading.format
     domain |= gap.options
     years = last.year - first.year + 1
@@ -49,14 +47,14 @@ def propose_times(summary: ColumnSummary, reading: Minutes) -> Attribute:
     """The hours of a day."""
     gap = gaps(summary)
     domain: dict[str, Any] = {"time": ["00:00", "24:00"], "by": "hour"}
-    if summary.column.type in ("text", "untyped") and reading.format not in _TIMES:
+    if summary.column.type in ("text", "untyped") and reading.format is not None:
         domain["format"] = reading.format
     domain |= gap.options
     return Attribute(summary.column.name, domain, 24 + extra_cells(domain), True, gap.notes)
 
 
 def _step(days: list[date]) -> str:
-    """The unit in which dates are counted: that in which they are given, or a coarser one if there would be too many."""
+    """The unit in which dates are counted: as they are given, or a coarser one if there would be too many cells."""
     span = (days[-1] - days[0]).days + 1
     if all(day.day == 1 for day in days):
         months = {day.month for day in days}

@@ -46,7 +46,7 @@ def _same(result: list[Proposal], summaries: Sequence[ColumnSummary], dependence
                 attribute = _by_number(attribute, groups, summaries[dropped])
             result[kept] = attribute
             name = summaries[kept].column.name
-            result[dropped] = LeftOut(summaries[dropped].column.name, f"it says the same as {name}")
+            result[dropped] = LeftOut(summaries[dropped].column.name, f"it says the same as {name}", "")
 
 
 def _by_number(attribute: Attribute, numbers: Mapping[str, str], summary: ColumnSummary) -> Attribute:
@@ -74,7 +74,7 @@ def _parts_of_dates(result: list[Proposal], summaries: Sequence[ColumnSummary], 
                 continue
             groups = dependences.groups(at, other)
             if groups is not None and same_parts(groups, summary.reading, part):
-                result[other] = LeftOut(proposal.name, f"it is the {part} of {summary.column.name}")
+                result[other] = LeftOut(proposal.name, f"it is the {part} of {summary.column.name}", "")
 
 
 def _levels(result: list[Proposal], summaries: Sequence[ColumnSummary], dependences: Dependences) -> None:
@@ -98,7 +98,7 @@ def _levels(result: list[Proposal], summaries: Sequence[ColumnSummary], dependen
             if set(members) != set(coarse.domain["values"]) or not all(members.values()):
                 continue
             levels[coarse.name] = members
-            result[other] = LeftOut(coarse.name, f"it is a level of {attribute.name}, which determines it")
+            result[other] = LeftOut(coarse.name, f"it is a level of {attribute.name}, which determines it", "")
         if levels:
             result[at] = replace(attribute, domain={**attribute.domain, "levels": levels})
 

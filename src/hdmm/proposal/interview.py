@@ -37,7 +37,7 @@ b  bins: numbers in intervals between edges, such as 0, 10000, 50000.
 t  true/false: also written t/f, yes/no or 1/0.
 d  date: days, months or years between two dates.
 h  hour of the day: times such as 17:45.
-Say what the column may hold by what is publicly known: a code book, a form, common sense. Do not look at the records."""
+Say what the column may hold by what is public: a code book, a form, common sense. Do not look at the records."""
 _EXTRA_HELP = """\
 y  empty fields are counted in a cell "missing", and texts that are none of the values in a cell "other".
 n  records with such a field are dropped, silently: their number would depend on the data."""
@@ -60,8 +60,8 @@ _ID_HELP = (
     "The column whose text is the same in all rows of a person. It is used to find a person's rows, and not published."
 )
 _ROWS_HELP = """\
-Of a person with more rows than this, only so many are counted. The noise grows with the number, so choose the least that
-covers most people."""
+Of a person with more rows than this, only so many are counted. The noise grows with the number, so choose the least
+that covers most people."""
 
 
 @final

@@ -47,13 +47,13 @@ def look(source: Source, columns: Sequence[Column], encoding: str | None, on_pro
     warnings = []
     if undecodable:
         warnings.append(
-            f"{undecodable:,} records hold text that is not {encoding or 'UTF-8'}; if the file has another encoding, state it "
-            "(--encoding latin-1)"
+            f"{undecodable:,} records hold text that is not {encoding or 'UTF-8'}; if the file has another encoding, "
+            "state it (--encoding latin-1)"
         )
     if ragged > _RAGGED * records:
         warnings.append(
-            f"{ragged:,} lines have another number of fields than the header and will not be counted; check the delimiter, "
-            "and flatten fields with line breaks"
+            f"{ragged:,} lines have another number of fields than the header and will not be counted; check the "
+            "delimiter, and flatten fields with line breaks"
         )
     return Look(records, [collector.summary() for collector in collectors], dependences, warnings)
 
@@ -61,8 +61,8 @@ def look(source: Source, columns: Sequence[Column], encoding: str | None, on_pro
 def _empty(ragged: int, longer: int) -> str:
     if ragged and longer == ragged:
         return (
-            "data: every line has one field more than the header, as R writes row names; give the first column a name in the "
-            "header, or write the file without row names (write.csv(x, row.names = FALSE))"
+            "data: every line has one field more than the header, as R writes row names; give the first column a name "
+            "in the header, or write the file without row names (write.csv(x, row.names = FALSE))"
         )
     if ragged:
         return "data: no line has as many fields as the header; check the delimiter (--delimiter)"

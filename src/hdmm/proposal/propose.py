@@ -30,8 +30,8 @@ _MOST_ROWS = 20
 """Most rows of a person that are proposed: the noise grows with their number."""
 _EDIT = "Edit it freely; docs/spec.md describes everything that a spec can say."
 _OUTSIDE = (
-    "Choosing domains or tables by looking at private data is outside the guarantee of differential privacy: the choice "
-    "itself could reveal something."
+    "Choosing domains or tables by looking at private data is outside the guarantee of differential privacy: the "
+    "choice itself could reveal something."
 )
 
 

@@ -55,7 +55,7 @@ def propose_quantity(summary: ColumnSummary) -> Attribute:
 
 
 def _rounded(name: str, low: int, high: int, distinct: int) -> tuple[int, int]:
-    """Limits that hold both ends, as the column's name has them, or rounded outwards to tens; those of codes are kept."""
+    """Limits that hold both ends: as the column's name has them, or rounded outwards to tens; those of codes stay."""
     stated = limits(name)
     if stated is not None and stated[0] <= low and high <= stated[1]:
         return stated

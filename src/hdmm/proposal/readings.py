@@ -21,14 +21,13 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _FULL_MONTHS = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905
 )
-ISO_DATE = "%Y-%m-%d"
+_ZONE = r" ?(?:Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)"
+_CLOCK = rf"(?P<H>[01][0-9]|2[0-3]):(?P<M>[0-5][0-9])(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?(?:{_ZONE})?"
+_ISO_DATE = re.compile(rf"(?P<Y>[0-9]{{4}})-(?P<m>[0-9]{{2}})-(?P<d>[0-9]{{2}})(?:[T ]{_CLOCK})?")
+_ISO_TIME = re.compile(_CLOCK)
 _DATES = (
-    ISO_DATE,
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%dT%H:%M:%SZ",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%dT%H:%M",
+    None,
+    "%Y-%m-%d",
     "%Y/%m/%d",
     "%m/%d/%Y",
     "%d/%m/%Y",
@@ -36,8 +35,12 @@ _DATES = (
     "%d/%m/%Y %H:%M",
     "%m/%d/%Y %H:%M:%S",
     "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %I:%M %p",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%Y/%m/%d %H:%M:%S",
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
     "%m-%d-%Y",
     "%d-%m-%Y",
     "%m/%d/%y",
@@ -50,9 +53,14 @@ _DATES = (
     "%b %d, %Y",
     "%d %B %Y",
     "%B %d, %Y",
-    "%Y%m%d",
+    "%d. %B %Y",
+    "%Y-%m",
+    "%m/%Y",
+    "%b %Y",
+    "%B %Y",
 )
-_TIMES = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+"""Formats of dates, the first for ISO, which a spec need not state."""
+_TIMES = (None, "%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 _FIELDS = {
     "Y": "(?P<Y>[0-9]{4})",
     "y": "(?P<y>[0-9]{2})",
@@ -63,7 +71,7 @@ _FIELDS = {
     "H": "(?P<H>[0-9]{1,2})",
     "I": "(?P<I>[0-9]{1,2})",
     "M": "(?P<M>[0-9]{2})",
-    "S": r"(?P<S>[0-9]{2})(?:\.[0-9]+)?",
+    "S": "(?P<S>[0-9]{2})",
     "p": "(?P<p>am|pm)",
 }
 
@@ -114,29 +122,29 @@ class Amounts(Reading):
 @final
 @dataclass(frozen=True)
 class Days(Reading):
-    """Dates in a format of `strptime`, read as the number of their day."""
+    """Dates in a format of `strptime`, or in ISO form with or without a time, read as the number of their day."""
 
-    format: str
+    format: str | None
 
     def value(self, text: str) -> float | None:
-        match = _pattern(self.format).fullmatch(text)
+        match = (_ISO_DATE if self.format is None else _pattern(self.format)).fullmatch(text)
         if match is None:
             return None
         parts = match.groupdict()
         year = int(parts["Y"]) if "Y" in parts else _century(int(parts["y"]))
         month = parts.get("m") or parts.get("b") or parts.get("B") or ""
-        return _day(year, month.lower(), int(parts["d"]))
+        return _day(year, month.lower(), int(parts.get("d", 1)))
 
 
 @final
 @dataclass(frozen=True)
 class Minutes(Reading):
-    """Times of a day in a format of `strptime`, read as minutes since midnight."""
+    """Times of a day in a format of `strptime`, or in ISO form, read as minutes since midnight."""
 
-    format: str
+    format: str | None
 
     def value(self, text: str) -> float | None:
-        match = _pattern(self.format).fullmatch(text)
+        match = (_ISO_TIME if self.format is None else _pattern(self.format)).fullmatch(text)
         if match is None:
             return None
         parts = match.groupdict()

@@ -13,7 +13,7 @@ from hdmm.proposal.flow import flow, scalar
 _WIDTH = 120
 _NOISES = {
     "laplace": "Laplace noise: the budget is ε alone. It suits a few tables.",
-    "gaussian": "Gaussian noise: the budget is ε with a small δ, such as 1e-6, or ρ. It is smaller if there are many tables.",
+    "gaussian": "Gaussian noise: the budget is ε with a small δ, such as 1e-6, or ρ. With many tables it is smaller.",
 }
 
 
@@ -99,22 +99,18 @@ def _left_out(columns: Sequence[LeftOut]) -> list[str]:
 
 def _unit(unit: PrivacyUnit) -> list[str]:
     if unit.id is not None:
-        lines = _comment(
-            f"Everything about one {_shown(unit.id)} is protected. Of each, {unit.rows} row{'s' * (unit.rows > 1)} count"
-            f"{'s' * (unit.rows == 1)}; the noise grows with that number.",
-            "  ",
-        )
-        return [*lines, f"  unit: {{rows: {unit.rows}, id: {scalar(unit.id)}}}"]
+        rows = "one row counts" if unit.rows == 1 else f"{unit.rows} rows count"
+        sentence = f"All rows with the same {_shown(unit.id)} are protected together. Of these, {rows}."
+        return [*_comment(sentence, "  "), f"  unit: {{rows: {unit.rows}, id: {scalar(unit.id)}}}"]
     if unit.rows > 1:
-        lines = _comment(f"Any {unit.rows} rows are protected: enough for people who have no more than that.", "  ")
-        return [*lines, f"  unit: {{rows: {unit.rows}}}"]
+        sentence = f"Any {unit.rows} rows are protected: enough for people who have no more than that."
+        return [*_comment(sentence, "  "), f"  unit: {{rows: {unit.rows}}}"]
     example = scalar(unit.candidates[0]) if unit.candidates else "patient"
-    lines = _comment(
-        "One row is protected. If a person can have several rows, name the column that identifies people and the number of "
-        f"their rows that count: unit: {{rows: 3, id: {example}}}",
-        "  ",
+    sentence = (
+        "One row is protected. If a person can have several rows, name the column that identifies people and the "
+        f"number of their rows that count: unit: {{rows: 3, id: {example}}}"
     )
-    return [*lines, "  unit: {rows: 1}"]
+    return [*_comment(sentence, "  "), "  unit: {rows: 1}"]
 
 
 def _comment(sentence: str, indent: str) -> list[str]:

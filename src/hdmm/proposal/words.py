@@ -7,8 +7,8 @@ import re
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _IDENTIFIERS = {"id", "ids", "uuid", "guid", "key", "ssn", "identifier", "rowid", "index", "nr"}
 _PEOPLE = {
-    "person", "individual", "patient", "customer", "client", "user", "member", "subject", "respondent", "student", "employee",
-    "voter", "household", "participant", "pupil", "worker", "citizen", "pid", "uid", "hhid", "ssn",
+    "person", "individual", "patient", "customer", "client", "user", "member", "subject", "respondent", "student",
+    "employee", "voter", "household", "participant", "pupil", "worker", "citizen", "pid", "uid", "hhid", "ssn",
 }  # fmt: skip
 
 

@@ -25,8 +25,8 @@ def marginals(
 ) -> Workload:
     """The marginals on every set of ``k`` attributes, of at most ``up_to``, of at most ``max_cells`` cells, or all.
 
-    With ``max_cells`` beside ``k`` or ``up_to``, larger marginals among these are left out. Attributes in ``prefix`` are counted cumulatively. Products are named like ``"sex × age"``, the empty one
-    ``"total"``.
+    With ``max_cells`` beside ``k`` or ``up_to``, larger ones among these are left out. Attributes in ``prefix`` are
+    counted cumulatively. Products are named like ``"sex × age"``, the empty one ``"total"``.
 
     >>> person = Schema(sex=["F", "M"], age=range(115), hispanic=[False, True])
     >>> [product.name for product in marginals(person, k=2).products]

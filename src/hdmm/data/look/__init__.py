@@ -1,7 +1,7 @@
 """Looks at data that is not to be protected: the names and types of columns, and the texts in public records.
 
-Nothing here is used by a release. The structure of a source (:func:`structure`) is public; its texts (:func:`texts`) may
-be looked at only if the records are public too.
+Nothing here is used by a release. The structure of a source (:func:`structure`) is public; its texts
+(:func:`texts`) may be looked at only if the records are public too.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ __all__ = ["read_codes"]
 def read_codes(arguments: Sequence[str], columns: Sequence[str]) -> dict[str, Proposal]:
     """The proposals of all code lists, by column.
 
-    An argument is a file, or ``column=file``. A list of codes without a column belongs to that of its file's name. If no
-    columns are known, those that the files name are taken.
+    An argument is a file, or ``column=file``. A list of codes without a column belongs to that of its file's name. If
+    no columns are known, those that the files name are taken.
     """
     proposals: dict[str, Proposal] = {}
     for argument in arguments:
@@ -62,7 +62,8 @@ def _by_stem(path: Path, columns: Sequence[str]) -> str:
     close = [column for column in columns if column.lower() == path.stem.lower()]
     if len(close) != 1:
         raise InputError(
-            f"--codes {path}: no column is called {path.stem!r}; write --codes COLUMN={path}{nearest(path.stem, columns)}"
+            f"--codes {path}: no column is called {path.stem!r}; write --codes COLUMN={path}"
+            f"{nearest(path.stem, columns)}"
         )
     return close[0]
 

@@ -9,7 +9,6 @@ from hdmm.errors import InputError
 from hdmm.proposal.attribute import Proposal
 from hdmm.proposal.codes.fields import Field, Kind, propose_from_field
 from hdmm.proposal.codes.files import number_of, text_of, texts
-from hdmm.proposal.readings import ISO_DATE
 
 _KINDS: Mapping[str, Kind] = {
     "integer": "integer",
@@ -80,7 +79,7 @@ def _field(entry: Mapping[str, Any], missing: list[str], path: str) -> Field:
         aliases,
         text_of(stated.get("minimum")) if days else number_of(stated.get("minimum")),
         text_of(stated.get("maximum")) if days else number_of(stated.get("maximum")),
-        format if isinstance(format, str) and "%" in format and format != ISO_DATE else None,
+        format if isinstance(format, str) and "%" in format and format != "%Y-%m-%d" else None,
         missing,
         stated.get("required") is True,
         entry.get("categoriesOrdered") is True,
