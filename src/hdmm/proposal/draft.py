@@ -77,8 +77,9 @@ def propose_questions(
         questions.append(_marginals(attributes, tables))
     for attribute in attributes:
         for level in attribute.domain.get("levels", {}):
-            entry = {"name": f"{attribute.name} by {level}", "product": {attribute.name: {"level": level}}}
-            questions.append(Question(f"Every {level}.", entry))
+            name = level if level.startswith(attribute.name) else f"{attribute.name} by {level}"
+            entry = {"name": name, "product": {attribute.name: {"level": level}}}
+            questions.append(Question(f"The groups of the level {level}.", entry))
     cumulative = [attribute for attribute in attributes if ranges and _has_ranges(attribute)]
     comment = "The records up to each value, from which ranges and medians follow."
     for attribute in cumulative[:_MOST_CUMULATIVE]:

@@ -56,7 +56,7 @@ def even_edges(low: float, high: float) -> Edges:
 def _steps(width: float) -> list[Decimal]:
     """Round widths that make about ten bins, the most suitable first."""
     power = floor(log10(width / _BINS)) if width > 0 else 0
-    steps = [Decimal(mantissa).scaleb(power + more) for more in (0, 1) for mantissa in ("1", "2", "5")]
+    steps = [Decimal(mantissa).scaleb(power + more) for more in (0, 1) for mantissa in ("1", "2", "2.5", "5")]
     return sorted(steps, key=lambda step: abs(log10(max(width, 1e-300) / float(step) / _BINS)))
 
 

@@ -29,6 +29,8 @@ _KINDS = {
     "d": "date",
     "h": "hour of the day",
 }
+_KEPT = ("labels", "levels", "aliases", "format", "closed", "decimals", "thousands", "point", "currency")
+"""What a code list states beyond what is asked for."""
 _KIND_HELP = """\
 s  skip: the column is not used.
 v  values: a list of all texts that the column may hold, such as F, M.
@@ -100,7 +102,7 @@ class Interview:
         domain, cells, ordered = self._domain(kind, known)
         if self._yes("  Count empty fields and other texts in cells of their own?", True, _EXTRA_HELP):
             domain |= {"other": True, "missing": known.get("missing", True)}
-        kept: dict[str, Any] = {key: known[key] for key in ("labels", "levels", "aliases", "format") if key in known}
+        kept: dict[str, Any] = {key: known[key] for key in _KEPT if key in known}
         if kind == "v" and known.get("values") != domain["values"]:
             kept = {}
         domain |= kept
@@ -112,7 +114,7 @@ class Interview:
         match kind:
             case "v":
                 usual = known.get("values", [])
-                if len(usual) > 20 and self._yes(
+                if (len(usual) > 20 or any("," in value for value in usual)) and self._yes(
                     f"  Use the {len(usual):,} known values?", True, "y  use them as they are."
                 ):
                     return {"values": list(usual)}, len(usual), False

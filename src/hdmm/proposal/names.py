@@ -58,9 +58,11 @@ def guess(column: Column, today: date) -> Proposal:
         return _open(column, {"time": ["00:00", "24:00"], "by": "hour"}, 24, ordered=True)
     if is_identifier(column.name):
         return LeftOut(column.name, "its name says that it identifies people or records")
-    if column.type not in ("float", "decimal"):
-        if (ends := limits(column.name)) is not None:
-            return _open(column, {"min": ends[0], "max": ends[1]}, ends[1] - ends[0] + 1, ordered=True)
+    real = column.type in ("float", "decimal")
+    if (ends := limits(column.name)) is not None:
+        written = {"decimals": True} if real else {}
+        return _open(column, {"min": ends[0], "max": ends[1], **written}, ends[1] - ends[0] + 1, ordered=True)
+    if not real:
         if last == "year":
             first = 1900 if "birth" in found else today.year - 10
             return _open(column, {"min": first, "max": today.year}, today.year - first + 1, ordered=True)
@@ -70,7 +72,7 @@ def guess(column: Column, today: date) -> Proposal:
         return _open(column, {"bins": _MONEY_EDGES}, len(_MONEY_EDGES) - 1, ordered=True)
     if column.type == "integer":
         return LeftOut(column.name, _UNKNOWN, "{min: 0, max: 99, other: true}")
-    if column.type in ("float", "decimal"):
+    if real:
         return LeftOut(column.name, _UNKNOWN, "{bins: [0, 10, 20, 50, 100], other: true}")
     return LeftOut(column.name, _UNKNOWN)
 

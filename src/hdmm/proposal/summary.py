@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
-from heapq import heappush, heapreplace
 from math import inf
 from typing import final
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ _MAX_NUMBERS = 1 << 16
 """Distinct numbers of a column; beyond that they are rounded."""
 _DIGITS = 7
 """Significant digits to which numbers are rounded first."""
+_HASHES = 1 << 32
 _SMALLEST_HASHES = 1024
 """The distinct texts of a column are estimated by this many hashes, within a few percent."""
 
@@ -144,23 +144,27 @@ class _Beyond:
         self.pointed = self.padded = False
         self._point = self.reading.point if isinstance(self.reading, Amounts) else "."
         self._digits = _DIGITS
-        self._hashes: list[int] = []
-        self._hashed: set[int] = set()
+        self._hashes: set[int] = set()
+        self._largest = _HASHES
         for text, count in counts.items():
             self.add(text, count)
 
     @property
     def distinct(self) -> int:
         """About how many different texts there are."""
-        if len(self._hashes) < _SMALLEST_HASHES:
+        if self._largest == _HASHES:
             return len(self._hashes)
-        return int((_SMALLEST_HASHES - 1) * 2**64 / -self._hashes[0])
+        smallest = sum(number <= self._largest for number in self._hashes)
+        return int(smallest * _HASHES / (self._largest + 1))
 
     def add(self, text: str, count: int) -> None:
+        """Count a text, as a number if it is one."""
         self._hash(text)
-        _count(self.texts, text, count)
         if self.reading is None:
+            _count(self.texts, text, count)
             return
+        if text in self.texts or len(self.texts) < MAX_TEXTS:
+            self.texts[text] = self.texts.get(text, 0) + count
         value = self.reading.value(text)
         if value is None:
             _count(self.unread, text, count)
@@ -168,10 +172,11 @@ class _Beyond:
         self.least, self.most = min(self.least, value), max(self.most, value)
         self.pointed = self.pointed or self._point in text
         self.padded = self.padded or (text[0] == "0" and len(text) > 1 and text[1].isdigit())
-        if len(self.numbers) >= _MAX_NUMBERS and value not in self.numbers:
-            self._round()
-        value = value if self._digits == _DIGITS else float(f"{value:.{self._digits}g}")
+        if self._digits < _DIGITS:
+            value = float(f"{value:.{self._digits}g}")
         self.numbers[value] = self.numbers.get(value, 0) + count
+        if len(self.numbers) > _MAX_NUMBERS:
+            self._round()
 
     def _round(self) -> None:
         """Keep fewer digits of the numbers."""
@@ -183,16 +188,14 @@ class _Beyond:
         self.numbers = rounded
 
     def _hash(self, text: str) -> None:
-        number = int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest())
-        if number in self._hashed:
+        """Keep the smallest hashes: how small they are says how many there are."""
+        number = crc32(text.encode(errors="replace"))
+        if number >= self._largest or number in self._hashes:
             return
-        if len(self._hashes) < _SMALLEST_HASHES:
-            heappush(self._hashes, -number)  # a heap with the largest first
-        elif number < -self._hashes[0]:
-            self._hashed.discard(-heapreplace(self._hashes, -number))
-        else:
-            return
-        self._hashed.add(number)
+        self._hashes.add(number)
+        if len(self._hashes) > 2 * _SMALLEST_HASHES:
+            self._hashes = set(sorted(self._hashes)[:_SMALLEST_HASHES])
+            self._largest = max(self._hashes)
 
 
 def _count(counts: dict[str, int], text: str, count: int) -> None:

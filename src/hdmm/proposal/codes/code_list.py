@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from hdmm.errors import InputError
-from hdmm.proposal.attribute import Attribute
+from hdmm.proposal.attribute import Attribute, extra_cells
 from hdmm.proposal.codes.files import read_text
 
 _MAX_CODES = 50_000
 """Codes of a list: a spec with more would be refused."""
+_MAX_DEPTH = 12
+"""Levels above a code."""
 _CODE = ("code", "value", "id", "key", "notation")
 _LABEL = ("label", "name", "title", "description", "meaning", "text")
 _PARENT = ("parent", "parent_code", "parentcode", "broader", "group", "parent_id")
@@ -48,14 +50,17 @@ def coded(
     column: str, labels: Mapping[str, str], parents: Mapping[str, str], level: str | None, place: str, note: str
 ) -> Attribute:
     """An attribute of codes: those that are nobody's parent are its values, their ancestors the groups of levels."""
+    ancestors = {code: _ancestors(code, parents, place) for code in labels}
     inner = set(parents.values())
     values = [code for code in labels if code not in inner]
-    if not values:
-        raise InputError(f"{place}: the parents of the codes go round in a circle; each code needs an end above it")
-    paths = {value: _ancestors(value, parents, place) for value in values}
+    paths = {value: ancestors[value] for value in values}
     depth = max(map(len, paths.values()))
     names = _level_names(column, level, depth)
     domain: dict[str, Any] = {"values": values, "missing": True}
+    notes = [note]
+    if len(values) < len(labels):
+        domain["other"] = True
+        notes.append("Records that hold the code of a group count as other.")
     shown = {value: labels[value] for value in values if labels[value] and labels[value] != value}
     if shown:
         domain["labels"] = shown
@@ -68,7 +73,7 @@ def coded(
         earlier.update(groups)
     if levels:
         domain["levels"] = levels
-    return Attribute(column, domain, len(values) + 1, False, (note,))
+    return Attribute(column, domain, len(values) + extra_cells(domain), False, tuple(notes))
 
 
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -136,6 +141,8 @@ def _ancestors(code: str, parents: Mapping[str, str], place: str) -> list[str]:
             )
         seen.add(code)
         path.append(code)
+        if len(path) > _MAX_DEPTH:
+            raise InputError(f"{place}: more than {_MAX_DEPTH} groups lie above a code; give a flatter list")
     return path[::-1]
 
 
