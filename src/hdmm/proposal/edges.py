@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import ceil, floor, log10
 from typing import final
 
@@ -13,6 +13,8 @@ Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _BINS = 10
+_MAX_DECIMALS, _MAX_DIGITS = 12, 18
+"""Digits that edges may have."""
 _FEW = 15
 """Up to this many different numbers get a bin each."""
 _EQUAL = range(7, 15)
@@ -38,19 +40,31 @@ def nice_edges(values: Numbers, counts: Counts) -> Edges:
     """Some ten bins that hold all of the numbers, which are in order."""
     whole = bool(np.all(values == np.floor(values)))
     edges = None if len(values) <= _FEW else _equal(values, counts)
-    if edges is None:
-        edges = _by_quantiles(values, counts, whole)
-    edges.closed = float(edges[-1]) == values[-1]
-    return edges
+    return _writable(edges or _by_quantiles(values, counts, whole), float(values[0]), float(values[-1]))
 
 
 def even_edges(low: float, high: float) -> Edges:
     """Some ten bins of equal width between two limits, which both are values."""
     step = _steps(high - low)[0]
     first, last = floor(low / float(step)), ceil(high / float(step))
-    edges = Edges(step * at for at in range(first, last + 1))
-    edges.closed = float(edges[-1]) == high
-    return edges
+    return _writable(Edges(step * at for at in range(first, last + 1)), low, high)
+
+
+def _writable(edges: Edges, low: float, high: float) -> Edges:
+    """The edges with no more digits than bins may have; the ends still hold all numbers."""
+    largest = max(abs(edges[0]), abs(edges[-1]), Decimal(1))
+    unit = Decimal(1).scaleb(-min(_MAX_DECIMALS, _MAX_DIGITS - 2 - largest.adjusted()))
+    begin = min(edges[0], Decimal(repr(low))).quantize(unit, ROUND_FLOOR)
+    end = max(edges[-1], Decimal(repr(high)), begin + unit).quantize(unit, ROUND_CEILING)
+    inner = {edge.quantize(unit) for edge in edges[1:-1]}
+    rounded = Edges(_plain(edge) for edge in sorted({begin, end, *(edge for edge in inner if begin < edge < end)}))
+    rounded.closed = rounded[-1] == Decimal(repr(high))
+    return rounded
+
+
+def _plain(number: Decimal) -> Decimal:
+    """The same number without zeros at the end of its decimals, and without an exponent."""
+    return Decimal(f"{number.normalize():f}")
 
 
 def _steps(width: float) -> list[Decimal]:
@@ -128,6 +142,6 @@ def roundest(low: float, high: float, whole: bool = False) -> Decimal:
             number = step * (Decimal(repr((low + high) / 2)) / step).to_integral_value()
             for candidate in (number, number - step, number + step):
                 if low <= float(candidate) <= high:
-                    return Decimal(f"{candidate.normalize():f}")
+                    return _plain(candidate)
         power -= 1
     return Decimal(repr(high))

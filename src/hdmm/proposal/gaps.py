@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.proposal.readings import MISSING_WORDS, Amounts
+from hdmm.proposal.readings import Amounts, is_missing
 from hdmm.proposal.summary import ColumnSummary
 
 _CODES = frozenset({-7.0, -8.0, -9.0, -97.0, -98.0, -99.0, -997.0, -998.0, -999.0, -9999.0, -99999.0})
@@ -35,13 +35,13 @@ class Gaps:
 
 def gaps(summary: ColumnSummary) -> Gaps:
     """The missing values and mistakes of a column."""
-    words = [] if _are_countries(summary) else [text for text in summary.counts if text.lower() in MISSING_WORDS]
+    words = [] if _are_countries(summary) else [text for text in summary.counts if is_missing(text)]
     coded = _coded(summary)
     codes = [text for text in summary.counts if coded.any() and _value(summary, text) in summary.values[coded]]
     texts = tuple(sorted(words) + sorted(codes))
     options: dict[str, Any] = {}
     notes: list[str] = []
-    wrong = [text for text in summary.unread if text.lower() not in MISSING_WORDS]
+    wrong = [text for text in summary.unread if not is_missing(text)]
     if wrong:
         options["other"] = True
         more = ", …" if len(wrong) > 3 else ""

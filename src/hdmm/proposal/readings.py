@@ -10,9 +10,7 @@ from datetime import date
 from functools import lru_cache
 from typing import final
 
-MISSING_WORDS = frozenset(
-    {"na", "n/a", "n.a.", "#n/a", "null", "none", "nan", "missing", "nil", ".", "..", "?", "-", "--"}
-)
+_MISSING = frozenset({"na", "n/a", "n.a.", "#n/a", "null", "nan", "missing", ".", "..", "?", "-", "--"})
 """Texts that stand for a missing value, in lower case."""
 _CURRENCIES = "$€£¥₹"
 _ENOUGH = 0.95
@@ -156,9 +154,14 @@ class Minutes(Reading):
         return 60.0 * hour + minute if hour < 24 and minute < 60 else None
 
 
+def is_missing(text: str) -> bool:
+    """Whether a text stands for a missing value; ``none`` may be a value, ``None`` is Python's."""
+    return text == "None" or text.lower() in _MISSING
+
+
 def choose_reading(counts: Mapping[str, int]) -> Reading | None:
     """The reading that reads nearly all texts that are not missing, or None if they are just texts."""
-    present = {text: count for text, count in counts.items() if text and text.lower() not in MISSING_WORDS}
+    present = {text: count for text, count in counts.items() if text and not is_missing(text)}
     if not present:
         return None
     amounts = _best([Amounts(*style) for style in _styles(present)], present)

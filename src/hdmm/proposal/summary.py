@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.data.look import Column
-from hdmm.proposal.readings import MISSING_WORDS, Amounts, Reading, choose_reading
+from hdmm.proposal.readings import Amounts, Reading, choose_reading, is_missing
 
 MAX_TEXTS = 20_000
 """Distinct texts of a column that are counted one by one; beyond that, only the most frequent ones are kept."""
@@ -64,7 +64,7 @@ class ColumnSummary:
     @property
     def filled(self) -> int:
         """Records with a text that does not stand for a missing value."""
-        missing = sum(count for text, count in self.counts.items() if text.lower() in MISSING_WORDS)
+        missing = sum(count for text, count in self.counts.items() if is_missing(text))
         return self.records - self.empty - missing
 
 
@@ -112,7 +112,7 @@ class Collector:
         ordered = sorted(beyond.numbers)
         values = np.array(ordered, np.float64)
         if ordered:
-            values[0], values[-1] = min(values[0], beyond.least), max(values[-1], beyond.most)
+            values[0], values[-1] = beyond.least, beyond.most
         filled = self._records - self._empty
         return ColumnSummary(
             self._column,
