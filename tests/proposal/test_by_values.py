@@ -161,7 +161,9 @@ def test_weekly_dates_are_counted_by_week():
 
 
 @pytest.mark.parametrize(
-    ("months", "by"), [(range(1, 13), "month"), ([1, 4, 7, 10], "quarter"), ([1], "year")], ids=["month", "quarter", "year"]
+    ("months", "by"),
+    [(range(1, 13), "month"), ([1, 4, 7, 10], "quarter"), ([1], "year")],
+    ids=["month", "quarter", "year"],
 )
 def test_first_days_are_counted_by_what_they_stand_for(months, by):
     assert domain([f"{year}-{month:02}-01" for year in range(2001, 2011) for month in months] * 2)["by"] == by

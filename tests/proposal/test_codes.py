@@ -135,7 +135,14 @@ def test_a_data_package_has_schemas(codes):
         ({"datatype": "boolean", "required": True}, {"boolean": True}),
         ({"datatype": {"base": "boolean", "format": "Y|N"}, "null": ["-"]}, {"values": ["N", "Y"], "missing": ["-"]}),
         (
-            {"datatype": {"base": "date", "format": "dd/MM/yyyy", "minInclusive": "2020-01-01", "maximum": "2029-12-31"}},
+            {
+                "datatype": {
+                    "base": "date",
+                    "format": "dd/MM/yyyy",
+                    "minInclusive": "2020-01-01",
+                    "maximum": "2029-12-31",
+                }
+            },
             {"date": ["2020-01-01", "2029-12-31"], "by": "month", "format": "%d/%m/%Y", "missing": True},
         ),
     ],

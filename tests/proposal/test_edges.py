@@ -64,7 +64,7 @@ def test_the_last_bin_is_closed_if_its_edge_is_a_value():
 
 def test_limits_are_kept_if_bins_of_equal_width_fit():
     edges = even_edges(0, 250_000)
-    assert (len(edges), edges[-1], edges.closed) == (11, 250_000, True)
+    assert (len(edges), int(edges[-1]), edges.closed) == (11, 250_000, True)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,9 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(kind, question, wrong,
 
 def test_a_question_mark_explains_every_question():
     _, said = interview([])
-    questions = [text for text in said if text.rstrip().endswith(("?", ")")) or ", separated" in text or text == "Noise"]
+    questions = [
+        text for text in said if text.rstrip().endswith(("?", ")")) or ", separated" in text or text == "Noise"
+    ]
     answers = [(text.strip()[:20], "?") for text in questions]
     _, explained = interview(answers)
     assert len(explained) == len(said) + 2 * len(answers)

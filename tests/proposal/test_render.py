@@ -27,7 +27,9 @@ def test_every_text_is_read_back(tmp_path_factory, items, mapping):
     assert read(tmp_path_factory.mktemp("yaml"), flow(data) + "\n") == data
 
 
-@pytest.mark.parametrize("text", ["null", "NULL", "~", "true", "no", "007", "1_000", "a: b", "# x", "- a", "'q'", '"', "é"])
+@pytest.mark.parametrize(
+    "text", ["null", "NULL", "~", "true", "no", "007", "1_000", "a: b", "# x", "- a", "'q'", '"', "é"]
+)
 def test_texts_that_yaml_could_mistake_are_read_back(tmp_path, text):
     assert read(tmp_path, flow({"x": [text]})) == {"x": [text]}
 
