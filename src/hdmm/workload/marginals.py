@@ -46,8 +46,8 @@ def marginals(
     chosen = [name for name, value in options.items() if value is not None]
     if len(chosen) != 1 and chosen not in (["k", "max_cells"], ["up_to", "max_cells"]):
         raise WorkloadError(
-            "marginals: give exactly one of k, up_to, max_cells and all, or max_cells beside k or up_to; given: "
-            f"{', '.join(chosen) or 'none'}"
+            f"marginals: give exactly one of k, up_to, max_cells and all; given: {', '.join(chosen) or 'none'} "
+            "(max_cells may go with k or with up_to)"
         )
     for name in ("k", "up_to", "max_cells"):
         value = options[name]
