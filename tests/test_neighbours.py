@@ -65,6 +65,6 @@ def test_records_in_memory_are_counted_like_those_of_a_file(tmp_path, monkeypatc
     path = tmp_path / "people.csv"
     path.write_text("\n".join(["sex,age,hispanic", *lines]) + "\n")
     noise = plan.mechanism.calibrate(BUDGETS["laplace"])
-    sources = Held(tuple(cells[:2]), tuple(cells[2:])), CsvFile(path)
+    sources = Held(tuple(cells[:2]), tuple(cells[2:]), plans.SCHEMA.names), CsvFile(path)
     for held, read in zip(*(measuring.measure(plan, source, noise) for source in sources), strict=True):
         assert held.tolist() == read.tolist()

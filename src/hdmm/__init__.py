@@ -15,6 +15,7 @@ from typing import Any as _Any
 from hdmm import baselines, errors, estimators, operators
 from hdmm.accuracy.predict import Accuracy
 from hdmm.errors import HdmmError
+from hdmm.inspection import CheckReport, check
 from hdmm.plans import Plan
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.ledger import AlreadyPublished, Amount, Entry, Leak, Ledger, Verified
@@ -24,7 +25,7 @@ from hdmm.releases import Release
 from hdmm.releases.publish import DatabaseTable, release
 from hdmm.releases.ratio import Ratio
 from hdmm.releases.statistics import Quantile
-from hdmm.schema import Bins, Boolean, Integers, Listed, Merged, Schema
+from hdmm.schema import Bins, Boolean, Dates, Integers, Listed, Merged, Schema, Times
 from hdmm.selection import select
 from hdmm.spec import Spec
 from hdmm.workload import (
@@ -55,8 +56,10 @@ __all__ = [
     "Bins",
     "Boolean",
     "Budget",
+    "CheckReport",
     "Custom",
     "DatabaseTable",
+    "Dates",
     "Entry",
     "HdmmError",
     "Identity",
@@ -78,6 +81,7 @@ __all__ = [
     "Schema",
     "Spec",
     "Target",
+    "Times",
     "Total",
     "Unit",
     "Values",
@@ -87,6 +91,7 @@ __all__ = [
     "Workload",
     "__version__",
     "baselines",
+    "check",
     "errors",
     "estimators",
     "marginals",

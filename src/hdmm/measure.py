@@ -49,7 +49,7 @@ def measure(plan: Plan, source: Source, noise: Calibration, *, on_progress: OnPr
     tables = [tuple(schema.names[axis] for axis in block.axes) for block in blocks]
     distinct = list(dict.fromkeys(tables))
     counting, adding = stage(on_progress, "counting records"), stage(on_progress, "adding noise")
-    counts = count(source, schema, distinct, unit=plan.unit, cap=CAP, on_progress=counting)
+    counts = count(source, plan.counted, distinct, unit=plan.unit, cap=CAP, on_progress=counting)
     by_table = dict(zip(distinct, counts, strict=True))
     del counts  # so that a table's memory is free once its last block is answered
     last_block = {table: index for index, table in enumerate(tables)}

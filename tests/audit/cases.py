@@ -5,6 +5,7 @@ from functools import cache
 import hdmm
 from hdmm import baselines, operators
 from hdmm.estimators.joint import JointLeastSquares
+from hdmm.estimators.split import SplitLeastSquares
 from hdmm.privacy.calibrate import NoiseKind
 from tests.audit.plans import CASES, plan
 from tests.audit.published import Case
@@ -22,7 +23,7 @@ def cases() -> list[Case]:
     for operator, noise in CASES:
         case = Case(plan(operator, noise), BUDGETS[noise])
         found.append(case)
-        if isinstance(case.plan.mechanism.estimator, JointLeastSquares):
+        if isinstance(case.plan.mechanism.estimator, (JointLeastSquares, SplitLeastSquares)):
             found += [Case(case.plan, case.budget, "local"), Case(case.plan, case.budget, large=True)]
         if (type(operator), noise) in SOLVED:
             found.append(Case(case.plan, case.budget, large=True, exact=True))

@@ -5,6 +5,7 @@ multiply. The first releases are also published one by one, and must have the sa
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import hdmm
-from hdmm.estimators import joint
+from hdmm.estimators import joint, split
 from hdmm.measure import add_noise
 from tests.audit.simulate import counts, releases
 
@@ -43,7 +44,10 @@ class Case:
     def tables(self, measured: np.ndarray, **options: Any) -> dict[str, pa.Table]:
         """All tables of a release, from the measurements of all blocks side by side."""
         plan = _copy(self.plan) if self.large else self.plan
-        with patch.object(joint, "_MAX_COORDINATES", 0 if self.large else joint._MAX_COORDINATES):
+        written = {module: 0 if self.large else module._MAX_COORDINATES for module in (joint, split)}
+        with ExitStack() as stack:
+            for module, most in written.items():
+                stack.enter_context(patch.object(module, "_MAX_COORDINATES", most))
             release = release_of(plan, self.budget, measured)
             return dict(release.tables(estimator=self.estimator, exact=self.exact, **options))
 

@@ -34,13 +34,15 @@ class Held(Chunked):
 
     person: Rows
     others: Rows
+    names: tuple[str, ...]
+    """The attributes of the records; a plan may read some of them only."""
 
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         """Every column is there."""
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
-        records = np.array([*self.others, *self.person], np.int64).reshape(-1, len(schema.names))
-        codes = {name: records[:, schema.names.index(name)] for name in schema.names}
+        records = np.array([*self.others, *self.person], np.int64).reshape(-1, len(self.names))
+        codes = {name: records[:, self.names.index(name)] for name in schema.names}
         owners = [*(f"other {number}" for number in range(len(self.others))), *["the person"] * len(self.person)]
         people = None if id is None else pa.array(owners, pa.string())
         yield Chunk(lambda: Records(len(records), codes, people), 1.0)
@@ -86,8 +88,9 @@ def replay(plan: hdmm.Plan, random: np.random.Generator) -> Replay:
     noise = plan.mechanism.calibrate(BUDGETS[plan.noise])
     pairs = list(neighbours(plan.unit, cells, random))
     people = {person: place for place, person in enumerate(dict.fromkeys(chain.from_iterable(pairs)))}
+    names = plan.workload.schema.names
     with mock.patch.object(measuring, "add_noise", lambda exact, kind, scale: exact):
-        measured = [measuring.measure(plan, Held(person, others), noise) for person in people]
+        measured = [measuring.measure(plan, Held(person, others, names), noise) for person in people]
     before, after = ([people[pair[side]] for pair in pairs] for side in (0, 1))
     sums: dict[Norm, list[np.ndarray]] = {1: [], 2: []}
     for answers in zip(*measured, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,8 @@ def _duckdb(table: pa.Table, folder: Path) -> DatabaseTable:
 def _sqlite(table: pa.Table, folder: Path) -> DatabaseTable:
     names = ", ".join(f'"{name}"' for name in table.column_names)
     marks = ", ".join("?" * table.num_columns)
-    rows = [
-        [str(value) if isinstance(value, Decimal) else value for value in row.values()] for row in table.to_pylist()
-    ]
+    texts = (Decimal, date, time)  # SQLite has no types for these
+    rows = [[str(value) if isinstance(value, texts) else value for value in row.values()] for row in table.to_pylist()]
     path = folder / f"{uuid4().hex}.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"CREATE TABLE people ({names})")
@@ -137,7 +137,8 @@ def _postgres(table: pa.Table, address: str) -> DatabaseTable:
     import psycopg
 
     names = {"string": "text", "int64": "bigint", "int16": "smallint", "bool": "boolean", "decimal128": "numeric"}
-    types = _sql_types(table, {**names, "double": "double precision", "float": "real", "date32[day]": "date"})
+    names |= {"double": "double precision", "float": "real", "date32[day]": "date", "timestamp[us]": "timestamp"}
+    types = _sql_types(table, {**names, "timestamp[us, tz=UTC]": "timestamptz", "time64[us]": "time"})
     name = f"people_{uuid4().hex}"
     columns = ", ".join(f'"{column}" {type}' for column, type in zip(table.column_names, types, strict=True))
     with psycopg.connect(address) as connection, connection.cursor() as cursor:
@@ -149,6 +150,7 @@ def _postgres(table: pa.Table, address: str) -> DatabaseTable:
 
 def _spark(table: pa.Table, session: Any) -> Any:
     names = {"string": "string", "int64": "bigint", "int16": "smallint", "bool": "boolean", "decimal128": "decimal"}
-    types = _sql_types(table, {**names, "double": "double", "float": "float", "date32[day]": "date"})
+    names |= {"double": "double", "float": "float", "date32[day]": "date", "timestamp[us]": "timestamp_ntz"}
+    types = _sql_types(table, names)
     schema = ", ".join(f"`{column}` {type}" for column, type in zip(table.column_names, types, strict=True))
     return session.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)

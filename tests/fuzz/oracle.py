@@ -10,7 +10,7 @@ from tests.fuzz.cases import Case
 from tests.fuzz.dense import Dense
 from tests.fuzz.records import counts
 from tests.fuzz.session import Session
-from tests.fuzz.workloads import Product, asked, queries
+from tests.fuzz.workloads import Product, asked, named, queries
 
 REFERENCE = {"laplace": "hdmm.Budget(epsilon='1')", "gaussian": "hdmm.Budget(epsilon='1', delta='1e-6')"}
 HUGE = {
@@ -55,15 +55,28 @@ class Run:
 
     @cached_property
     def vector(self) -> list[int]:
-        """The records that count in every cell."""
-        found = counts(self.case.schema, self.case.records, self.case.rows, self.case.people)
+        """The records that count in every cell; in the first one of attributes that are not read."""
+        schema = tuple(attribute for attribute in self.case.schema if attribute.name in self.read)
+        found = counts(schema, self.case.records, self.case.rows, self.case.people)
         vector = [0] * prod(self.sizes)
         for cells, often in found.items():
-            place = 0
-            for cell, size in zip(cells, self.sizes, strict=True):
-                place = place * size + cell
+            place, coded = 0, dict(zip((attribute.name for attribute in schema), cells, strict=True))
+            for attribute in self.case.schema:
+                place = place * attribute.size + coded.get(attribute.name, 0)
             vector[place] = often
         return vector
+
+    def from_one_block(self, product: Product) -> bool:
+        """Whether a block of the plan determines a product by itself, so that there is a local answer."""
+        (encoded,) = [code for code in self.plan.workload.encoded.products if code.name == product.name]
+        return self.plan.mechanism.local.supports(encoded)
+
+    @cached_property
+    def read(self) -> set[str]:
+        """The attributes that some question names, other than for a total, or some measurement uses."""
+        measured = {axis for block in self.plan.mechanism.blocks for axis in block.axes}
+        names = {self.case.schema[axis].name for axis in measured}
+        return names.union(*(named(product, self.case.schema) for product in self.products))
 
     def truth(self, product: Product) -> list[float]:
         """The true answers."""

@@ -44,7 +44,7 @@ def _text(rng: Random, column: Attribute) -> str:
 
 
 def counts(schema: Schema, records: Sequence[Record], rows: int, people: bool) -> Counter[tuple[int, ...]]:
-    """How many records count in each cell, by the rules of docs/data.md."""
+    """How many records count in each cell of the attributes that are read, by the rules of docs/data.md."""
     kept: list[tuple[str, tuple[int, ...]]] = []
     for record in records:
         cells = [attribute.combine([c.read(record[c.name]) for c in attribute.columns]) for attribute in schema]

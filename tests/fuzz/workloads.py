@@ -75,6 +75,12 @@ def _plain(question: Product, schema: Schema) -> Product:
     return replace(question, predicates=tuple(sets.items()), where=where, statement=False)
 
 
+def named(product: Product, schema: Schema) -> set[str]:
+    """The attributes that a product asks about."""
+    names = {name for name, given in product.predicates if given != ("total",)}
+    return names | attributes_of(product.where, views(schema))
+
+
 @lru_cache(maxsize=256)
 def queries(product: Product, schema: Schema) -> tuple[tuple[Fraction, ...], ...]:
     """Each query over all cells of the schema, decided cell by cell."""

@@ -12,8 +12,9 @@ import pytest
 import hdmm
 from hdmm import baselines, operators
 from hdmm.accuracy.margins import normal_margin
-from hdmm.errors import FaultError, InputError, NotSupportedError, WorkloadError
+from hdmm.errors import FaultError, InputError, WorkloadError
 from hdmm.estimators import graphical, joint, split
+from hdmm.estimators.least_squares import local_least_squares
 from hdmm.progress import Progress
 from hdmm.releases.rows import BOUND, NOTE
 
@@ -95,7 +96,7 @@ def test_new_questions_of_a_biased_estimator_are_those_it_can_tell():
     assert min(found["answer"].to_pylist()) >= 0
     only = hdmm.select(hdmm.Workload(SCHEMA).add("a", age=hdmm.Identity()))
     small = hdmm.Release(only, LAPLACE, tuple(np.zeros(b.queries, np.int64) for b in only.mechanism.blocks))
-    with pytest.raises(NotSupportedError, match="attributes that were not measured"):
+    with pytest.raises(WorkloadError, match="measured nothing about 'sex', 'hispanic'"):
         small.answer(three, estimator="nonnegative")
 
 
@@ -216,6 +217,17 @@ def test_what_only_all_blocks_tell_is_not_local():
     assert made.answer(total)["total"].num_rows == 1
     with pytest.raises(WorkloadError, match='no single block of the release determines it; use estimator="global"'):
         made.answer(total, estimator="local")
+
+
+def test_a_table_that_only_all_blocks_determine_is_refused_by_name_if_local():
+    """Blocks improved together need not answer any table alone."""
+    workload = hdmm.Workload(SCHEMA).add("sex", sex=hdmm.Identity()).add("ages", age=hdmm.Prefix())
+    made = released(baselines.Plain(), workload)
+    ages_only = replace(made.plan.mechanism.strategy, blocks=made.plan.mechanism.blocks[1:])
+    assert not local_least_squares(ages_only).supports(workload.encoded.products[0])
+    unpublished = replace(made.plan, mechanism=replace(made.plan.mechanism, strategy=ages_only))
+    with pytest.raises(WorkloadError, match="product 'sex': no single block of the release determines it"):
+        hdmm.Release(unpublished, made.budget, made.measurements[1:]).table("sex", estimator="local")
 
 
 def test_a_release_whose_least_squares_does_not_settle_is_published_from_one_block_each(tmp_path, monkeypatch):

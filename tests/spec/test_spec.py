@@ -329,7 +329,7 @@ def test_a_mistake_is_shown_with_its_file_and_line(load, tmp_path: Path, text: s
 ATTRIBUTES = {
     "a word that is none": (
         "integer",
-        "schema.age: expected a list of values, {min, max}, {bins}, {values} or boolean",
+        "schema.age: expected a list of values, {min, max}, {bins}, {values}, {date}, {time}, {merged} or boolean",
     ),
     "an unknown key": ("{min: 0, mx: 9}", "schema.age.mx: unknown key 'mx'; did you mean 'max'?"),
     "a key of another kind": ("{min: 0, max: 9, closed: true}", "unknown key 'closed'"),

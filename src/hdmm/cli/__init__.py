@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from hdmm import __version__
-from hdmm.cli import answers, init, ledger, others, plan, release
+from hdmm.cli import answers, check, init, ledger, others, plan, release
 from hdmm.cli.signals import stoppable
 from hdmm.errors import HdmmError
 
@@ -41,6 +41,7 @@ _INTERRUPTED = 130
 _UNPUBLISHED = "anything that is not on disk was not published"
 for _command in (init.init, plan.plan, plan.show, release.release, answers.answer, answers.tables, answers.synthesize):
     app.command()(_command)
+app.command("check")(check.check_spec)
 for _other in (others.demo, others.paper):
     app.command()(_other)
 for _ledger_command in (ledger.create, ledger.show, ledger.verify, ledger.abandon):

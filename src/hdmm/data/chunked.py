@@ -10,9 +10,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import final
 
-from hdmm.data.source import Advance, CountRequest, Counts, Source
+from hdmm.data.findings import Findings
+from hdmm.data.inspection import Inspection, RawChunk
+from hdmm.data.source import Advance, CountRequest, Counts, Source, unheard
 from hdmm.data.tally import Records, Tally
+from hdmm.errors import NotSupportedError
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
+
+Use = Callable[[Records], None]
+"""What is done with some records."""
 
 _MAX_THREADS = 8
 """Each thread holds a few chunks in memory, and more would wait for one another."""
@@ -27,6 +34,15 @@ class Chunk:
     fraction: float
 
 
+@final
+@dataclass(frozen=True)
+class RawRecords:
+    """A part of the records as texts; ``fraction`` is the share of the source up to its end."""
+
+    chunk: RawChunk
+    fraction: float
+
+
 class Chunked(Source):
     """A source whose records are read by hdmm itself."""
 
@@ -34,39 +50,71 @@ class Chunked(Source):
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
         """All records as codes; with ``id``, the name of a column, also the people they belong to."""
 
+    def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
+        """All records as texts, for :meth:`inspect`. Default: refused."""
+        raise NotSupportedError("data: this source cannot be looked at")
+
+    @final
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        inspection = Inspection(schema, unit)
+        for raw in self.raw_chunks(schema, unit.id):
+            inspection.add(raw.chunk)
+            on_progress(raw.fraction)
+        return inspection.findings()
+
     @final
     def count(self, request: CountRequest) -> Counts:
-        schema, unit, most = request.schema, request.unit, request.most
-        tallies = [Tally(table, schema) for table in request.tables]
+        schema, unit = request.schema, request.unit
+        if unit.id is None:
+
+            def read(tally: Use, most: int | None) -> None:
+                if most is None:
+                    _each(self.chunks(schema), tally, request.on_progress)
+                else:
+                    _first(self.chunks(schema), most, tally)
+
+            return _within(request, read)
+
+        from hdmm.data.people import waiting
+
+        with waiting(schema.names, unit.rows) as people:
+            _each(self.chunks(schema, unit.id), people.add, request.on_progress)
+
+            def kept(tally: Use, most: int | None) -> None:
+                for records in people.kept(most):
+                    tally(records)
+
+            return _within(request, kept)
+
+
+def _within(request: CountRequest, read: Callable[[Use, int | None], None]) -> Counts:
+    """The counts of all records; if there are more than the request allows, those of the first ones."""
+
+    def counted(most: int | None) -> Counts:
+        tallies = [Tally(table, request.schema) for table in request.tables]
 
         def tally(records: Records) -> None:
             for table_tally in tallies:
                 table_tally.add(records)
 
-        if unit.id is not None:
-            from hdmm.data.people import waiting
-
-            with waiting(schema.names, unit.rows) as people:
-                _each(self.chunks(schema, unit.id), people.add, request.on_progress)
-                for records in people.kept(most):
-                    tally(records)
-        elif most is None:
-            _each(self.chunks(schema), tally, request.on_progress)
-        else:
-            for records in _first(self.chunks(schema), most):
-                tally(records)
+        read(tally, most)
         return [table_tally.counts for table_tally in tallies]
 
+    counts = counted(None)
+    if request.most is not None and counts and int(counts[0].sum()) > request.most:  # every table counts all records
+        counts = counted(request.most)
+    return counts
 
-def _first(chunks: Iterator[Chunk], most: int) -> Iterator[Records]:
-    """The first records that are inside the schema's domains, in the order of the source."""
+
+def _first(chunks: Iterator[Chunk], most: int, use: Use) -> None:
+    """Pass the first records that are inside the schema's domains to a function, in the order of the source."""
     for chunk in chunks:
         records = chunk.decode().inside().first(most)
         most -= records.count
-        yield records
+        use(records)
 
 
-def _each(chunks: Iterator[Chunk], use: Callable[[Records], None], on_progress: Advance) -> None:
+def _each(chunks: Iterator[Chunk], use: Use, on_progress: Advance) -> None:
     """Pass all records that are inside the schema's domains to a function, in several threads."""
 
     def run(chunk: Chunk) -> float:

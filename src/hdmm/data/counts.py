@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -29,19 +28,18 @@ def count(
 
     The counts of a table are in row-major order of its attributes as given; the empty table has one cell for all
     records. A record with a value outside the domain of any attribute of the schema is counted in no table, so that all
-    tables count the same records. If the unit names a column that identifies people, each person counts with at most as
-    many records as the unit allows (:mod:`hdmm.data.people`). Check the source first (:meth:`Source.columns_check`).
+    tables count the same records; :attr:`Plan.counted` is the schema of those that a plan uses. If the unit names a
+    column that identifies people, each person counts with at most as many records as the unit allows
+    (:mod:`hdmm.data.people`). Check the source first (:meth:`Source.columns_check`).
 
     No count exceeds ``cap``. If the unit adds or removes records, each cell is capped by itself. If it replaces them,
     that would not do: with one table at the cap and another below it, a replacement would look like an addition in one
     of them. So the number of records is capped instead (docs/privacy.md, step 1).
     """
-    request = CountRequest(schema, tables, Unit() if unit is None else unit, on_progress)
-    replaced = request.unit.neighbours == "replace-one"
+    unit = Unit() if unit is None else unit
+    most = cap if unit.neighbours == "replace-one" else None
     try:
-        counts = source.count(request)
-        if replaced and counts and int(counts[0].sum()) > cap:  # every table counts all records
-            counts = source.count(replace(request, most=cap))
+        counts = source.count(CountRequest(schema, tables, unit, on_progress, most))
     except HdmmError:
         raise
     except Exception as error:  # its message may hold values of records: only its type is reported

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, BinaryIO, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.data.chunked import Chunk, Chunked
+from hdmm.data.chunked import Chunk, Chunked, RawRecords
 from hdmm.data.fields import PADDING, Distinct, distinct
-from hdmm.data.lines import LONGEST_LINE, Positions, header, records, separators, unquote
+from hdmm.data.inspection import RawChunk
+from hdmm.data.lines import LONGEST_LINE, Positions, header, line_findings, records, separators, unquote
 from hdmm.data.people import identifier
 from hdmm.data.source import check_columns, check_file
 from hdmm.data.tally import Records
 from hdmm.errors import DataError, FaultError
 from hdmm.schema import Domain, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
+
+Part = TypeVar("Part", Chunk, RawRecords)
 
 _NOTHING = NO_VALUE.encode()
 _CHUNK_BYTES = 8 << 20
@@ -62,6 +65,21 @@ class CsvFile(Chunked):
             for lines in _blocks(file, self.chunk_size):
                 yield Chunk(partial(layout.decode, lines), min(file.tell() / size, 1.0))
 
+    def column_names(self) -> list[str]:
+        return [name.decode(errors="replace") for name in header(self.first_line(), ord(self.delimiter))]
+
+    def first_line(self) -> bytes:
+        """The first line as it is: for `hdmm.check`, which shows it to the custodian."""
+        with self._opened() as file:
+            return file.readline(LONGEST_LINE)
+
+    def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
+        with self._opened() as file:
+            layout = self._layout(file.readline(LONGEST_LINE), schema, id)
+            size = os.fstat(file.fileno()).st_size
+            for lines in _blocks(file, self.chunk_size):
+                yield RawRecords(layout.raw(lines), min(file.tell() / size, 1.0))
+
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
         try:
@@ -97,11 +115,23 @@ class CsvFiles(Chunked):
             file.columns_check(schema, id)
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
+        for at, chunk in self._each(lambda file: file.chunks(schema, id)):
+            yield Chunk(chunk.decode, at)
+
+    def column_names(self) -> list[str]:
+        return self.files[0].column_names()
+
+    def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
+        for at, raw in self._each(lambda file: file.raw_chunks(schema, id)):
+            yield RawRecords(raw.chunk, at)
+
+    def _each(self, parts: Callable[[CsvFile], Iterator[Part]]) -> Iterator[tuple[float, Part]]:
+        """The parts of all files, each with the share of all bytes up to its end."""
         sizes = [file.path.stat().st_size for file in self.files]
         before, total = 0, sum(sizes)
         for file, size in zip(self.files, sizes, strict=True):
-            for chunk in file.chunks(schema, id):
-                yield Chunk(chunk.decode, (before + size * chunk.fraction) / total)
+            for part in parts(file):
+                yield (before + size * part.fraction) / total, part
             before += size
 
 
@@ -134,6 +164,20 @@ class _Layout:
             codes[name] = attribute.combine(columns).astype(np.min_scalar_type(-attribute.size), copy=False)
         people = None if self.person is None else _people(*_texts(data, marks, first + self.person))
         return Records(len(first), codes, people)
+
+    def raw(self, lines: bytes) -> RawChunk:
+        """The records as texts, and what the other lines are."""
+        data = lines + PADDING
+        block = np.frombuffer(lines, np.uint8)
+        marks = separators(block, self.delimiter)
+        first = records(block, marks, self.width)
+        columns = {}
+        for name, attribute in self.attributes.items():
+            for place, column in zip(self.places[name], attribute.columns(name), strict=True):
+                texts, which = _texts(data, marks, first + place)
+                columns[column] = Distinct([unquote(text) for text in texts], which)
+        people = None if self.person is None else _people(*_texts(data, marks, first + self.person))
+        return RawChunk(len(first), columns, people, line_findings(block, marks, self.width))
 
 
 def _texts(data: bytes, marks: Positions, places: Positions) -> Distinct:

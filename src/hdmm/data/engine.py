@@ -35,6 +35,9 @@ _BLANKS = BLANKS.decode()
 _ENCODINGS = {"UTF8": "UTF8", "LATIN1": "UTF8", "SQL_ASCII": "SQL_ASCII"}
 """Encodings of databases, and the encoding in which the bytes of each of their texts can be read without failing."""
 
+_YEARS = ("0001-01-01 00:00:00", "9999-12-31 23:59:59")
+"""The years that dates of a schema may have."""
+
 Function = Callable[[Any], Any]
 """A function of ibis expressions."""
 
@@ -56,6 +59,9 @@ class Engine:
     key_type: str
     """The type of a key, as ibis calls it: of a fixed size."""
 
+    utc: Function
+    """A time stamp with a time zone as the date and time in UTC."""
+
     decoded: Function | None = None
     """A text read from its bytes, null if they are not UTF-8: for engines that may hold such texts."""
 
@@ -67,6 +73,21 @@ class Engine:
         if self.decoded is not None:
             valid = ibis.ifelse(text.notnull() & self.decoded(text).isnull(), NO_VALUE, text)
         return ibis.ifelse(self.octets(text) > LONGEST_TEXT, NO_VALUE, valid)
+
+    def clock(self, stamp: Any) -> Any:
+        """A time stamp as a date and a time without a zone: in UTC if it has one."""
+        import ibis
+
+        type = stamp.type()
+        if type.timezone is not None:
+            return self.utc(stamp)
+        if self.backend.name != "duckdb" or type.scale not in (0, 3):
+            return stamp
+        # DuckDB's seconds and milliseconds reach further than its microseconds, and it fails to convert them.
+        known = stamp.between(*(ibis.literal(text).cast(type) for text in _YEARS))
+        return ibis.cases(
+            (known, stamp.cast("timestamp(6)")), (stamp.notnull(), ibis.literal("infinity").cast("timestamp(6)"))
+        )
 
     def careful(self) -> Engine:
         """The same for tables that may hold texts which are not UTF-8: DuckDB admits them, and trims them for ever."""
@@ -136,6 +157,7 @@ def _duckdb(backend: Any) -> Engine:
         _builtin("strlen", str, to=int),
         lambda text: sha256(text).left(DIGITS).cast("uuid"),
         "uuid",
+        _in_utc,
     )
 
 
@@ -148,6 +170,7 @@ def _spark(backend: Any) -> Engine:
         _builtin("octet_length", str, to=int),
         lambda text: sha2(text, 256).left(DIGITS),
         "string",
+        lambda stamp: stamp,  # no type of Spark names a zone
     )
 
 
@@ -163,6 +186,7 @@ def _postgres(backend: Any) -> Engine:
         _builtin("octet_length", str, to=int),
         lambda text: written(sha256(convert(text, encoding)), "hex").left(DIGITS).cast("uuid"),
         "uuid",
+        _in_utc,
     )
 
 
@@ -185,8 +209,14 @@ ENGINES = tuple(_ENGINES)
 """The engines of ibis that count records in place; records of other engines are copied into DuckDB first."""
 
 
+def _in_utc(stamp: Any) -> Any:
+    import ibis.expr.datatypes as dt
+
+    return _builtin("timezone", str, dt.Timestamp("UTC"), to=dt.Timestamp(scale=6))("UTC", stamp)
+
+
 @cache
-def _builtin(name: str, *types: type, to: type = str) -> Callable[..., Any]:
+def _builtin(name: str, *types: Any, to: Any = str) -> Callable[..., Any]:
     """A built-in function of the engine, with arguments of these types."""
     import ibis
 

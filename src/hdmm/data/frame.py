@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
 from hdmm.data.arrow import readable
+from hdmm.data.columns import check_zone
 from hdmm.data.engine import in_process
-from hdmm.data.relation import Relation, View
+from hdmm.data.relation import Needed, Relation, View
 from hdmm.data.untyped import text_of
+from hdmm.schema import Domain
 
 
 @final
@@ -25,7 +27,7 @@ class Frame(Relation):
         names = list(self.data.column_names if _library(self.data) == "pyarrow" else self.data.columns)
         with in_process() as engine:
 
-            def table(columns: Sequence[str], records: bool) -> Any:
+            def table(columns: Needed, records: bool) -> Any:
                 engine.backend.con.register("records", _arrow(self.data if records else self.data[:0], columns))
                 return engine.backend.table("records")
 
@@ -37,18 +39,25 @@ def _library(data: Any) -> str:
     return type(data).__module__.split(".")[0]
 
 
-def _arrow(data: Any, columns: Sequence[str]) -> Any:
+def _arrow(data: Any, columns: Needed) -> Any:
     """Some columns as an Arrow table with their declared types."""
     import pyarrow as pa
 
+    if not columns:  # records are counted, not read
+        return pa.table({"": pa.nulls(len(data), pa.int8())})
     if _library(data) == "pyarrow":
-        return readable(data.select(list(columns)))
-    if _library(data) == "polars":
-        return readable(data.select(list(columns)).to_arrow())
-    return readable(pa.table({name: _pandas(data[name]) for name in columns}))
+        table = data.select(list(columns))
+    elif _library(data) == "polars":
+        table = data.select(list(columns)).to_arrow()
+    else:
+        table = pa.table({name: _pandas(data[name], domain) for name, domain in columns.items()})
+    for field in table.schema:
+        if pa.types.is_timestamp(field.type):
+            check_zone(field.name, field.type.tz)
+    return readable(table)
 
 
-def _pandas(column: Any) -> Any:
+def _pandas(column: Any, domain: Domain | None) -> Any:
     """A column of pandas: objects, texts and categories are read one by one as texts, other values by their type.
 
     So no value changes how another is read; the categories of a column are values, too.
@@ -56,7 +65,7 @@ def _pandas(column: Any) -> Any:
     import pyarrow as pa
 
     if type(column.dtype).__name__ == "CategoricalDtype":
-        texts = pa.array([text_of(value) for value in column.cat.categories], pa.string())
+        texts = pa.array([text_of(value, domain) for value in column.cat.categories], pa.string())
         codes = column.cat.codes.to_numpy()
         return texts.take(pa.array(codes, mask=codes < 0))
     if column.dtype != object:
@@ -64,4 +73,4 @@ def _pandas(column: Any) -> Any:
             return pa.Array.from_pandas(column)
         except UnicodeEncodeError:  # a lone surrogate in a column of texts
             pass
-    return pa.array([text_of(value) for value in column], pa.string())
+    return pa.array([text_of(value, domain) for value in column], pa.string())

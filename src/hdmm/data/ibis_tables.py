@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 from uuid import uuid4
 
 from hdmm.data.engine import ENGINES, engine_of, in_process
-from hdmm.data.relation import Relation, View, view_of
+from hdmm.data.relation import Needed, Relation, View, view_of
 from hdmm.errors import DataError
 
 
@@ -22,6 +22,8 @@ class Expression(Relation):
 
     @contextmanager
     def opened(self) -> Iterator[View]:
+        import ibis
+
         backend = self.table.get_backend()
         if backend.name == "sqlite":
             raise DataError("data: SQLite's columns have no types; give hdmm.DatabaseTable(path, name) instead")
@@ -30,8 +32,8 @@ class Expression(Relation):
             return
         with in_process() as engine:
 
-            def copied(columns: Sequence[str], records: bool) -> Any:
-                needed = self.table.select(*columns)
+            def copied(columns: Needed, records: bool) -> Any:
+                needed = self.table.select(*columns) if columns else self.table.select(row=ibis.literal(0, "int8"))
                 return engine.copied((needed if records else needed.limit(0)).to_pyarrow_batches())
 
             yield View(engine, self.table.columns, copied)

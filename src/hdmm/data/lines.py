@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hdmm.data.findings import LineFindings
 from hdmm.schema.text import BLANKS
 
 Bytes = NDArray[np.uint8]
@@ -60,6 +61,35 @@ def records(block: Bytes, marks: Positions, width: int) -> Positions:
     if width == 1:
         fits &= (length > 1) | (length == 1) & (block[marks[begins] + 1] != _RETURN)
     return begins[fits]
+
+
+def line_findings(block: Bytes, marks: Positions, width: int) -> LineFindings:
+    """The lines of a block that are no records, by what is wrong with them; empty lines are none."""
+    breaks = np.flatnonzero(block[marks] == _NEWLINE)
+    length = np.diff(marks[breaks]) - 1
+    held = (length > 1) | (length == 1) & (block[marks[breaks[:-1]] + 1] != _RETURN)
+    fields = np.diff(breaks)
+    long = held & (length > LONGEST_LINE)
+    numbers, counts = np.unique(fields[held & ~long & (fields != width)], return_counts=True)
+    quotes = np.add.reduceat(np.append(block == _QUOTE, False), marks[breaks[:-1]]) if len(breaks) > 1 else np.zeros(0)
+    text = block.tobytes()
+    undecodable = 0 if is_utf8(text) else sum(not is_utf8(line) for line in text.split(b"\n"))
+    return LineFindings(
+        width,
+        dict(zip(numbers.tolist(), counts.tolist(), strict=True)),
+        int(long.sum()),
+        int((held & (quotes % 2 == 1)).sum()),
+        undecodable,
+    )
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether bytes are text in UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def header(line: bytes, delimiter: int) -> list[bytes]:

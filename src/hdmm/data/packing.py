@@ -39,7 +39,7 @@ class Field:
 
 @final
 class Packing:
-    """A field for every attribute of a schema, one after the other, in the integers w0, w1, …"""
+    """A field for every attribute of a schema, one after the other, in the integers w0, w1, …; there is at least w0."""
 
     def __init__(self, schema: Schema) -> None:
         self.fields: dict[str, Field] = {}
@@ -51,15 +51,17 @@ class Packing:
             self.fields[name] = Field(word, shift, bits)
             shift += bits
         ends = {field.word: field.shift + field.bits for field in self.fields.values()}
-        self._types = {word: "int32" if end <= _SHORT_BITS else "int64" for word, end in ends.items()}
+        self._types = {word: "int32" if end <= _SHORT_BITS else "int64" for word, end in (ends or {0: 0}).items()}
 
     def packed(self, records: Any, columns: Mapping[str, str]) -> Any:
         """The query for the integers, from records with a column of codes for every attribute."""
+        import ibis
+
         words = {}
         for word, type in self._types.items():
             fields = {name: field for name, field in self.fields.items() if field.word == word}
             parts = [records[columns[name]].cast("int64") * (1 << field.shift) for name, field in fields.items()]
-            words[f"w{word}"] = reduce(add, parts).cast(type)
+            words[f"w{word}"] = reduce(add, parts, ibis.literal(0, "int64")).cast(type)
         return records.select(words)
 
     def counted(self, engine: Engine, records: Any, names: Collection[str]) -> Iterator[Records]:

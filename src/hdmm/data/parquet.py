@@ -11,10 +11,12 @@ from typing import Any, final
 
 from hdmm.data.arrow import readable_batches
 from hdmm.data.engine import Engine, in_process
-from hdmm.data.relation import Relation, View, view_of
-from hdmm.data.source import CountRequest, Counts, Source
+from hdmm.data.findings import Findings
+from hdmm.data.relation import Needed, Relation, View, view_of
+from hdmm.data.source import Advance, CountRequest, Counts, Source, unheard
 from hdmm.errors import DataError
 from hdmm.files import scratch
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 
@@ -31,6 +33,19 @@ class Parquet(Source):
 
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         _ByEngine(self.paths).columns_check(schema, id)
+
+    def column_names(self) -> list[str]:
+        return _ByEngine(self.paths).column_names()
+
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        import duckdb
+
+        try:
+            return _ByEngine(self.paths).inspect(schema, unit, on_progress)
+        except duckdb.InterruptException:
+            raise
+        except (duckdb.Error, DataError):
+            return _ByArrow(self.paths).inspect(schema, unit, on_progress)
 
     def count(self, request: CountRequest) -> Counts:
         import duckdb
@@ -109,9 +124,10 @@ class _ByArrow(_InFiles):
         files = [ParquetFile(path) for path in self.paths]
         with in_process() as engine:
 
-            def table(columns: Sequence[str], records: bool) -> Any:
-                needed = pa.schema([files[0].schema_arrow.field(name) for name in columns])
-                batches = (batch.select(columns) for file in files for batch in file.iter_batches(columns=columns))
+            def table(columns: Needed, records: bool) -> Any:
+                names = list(columns) or files[0].schema_arrow.names[:1]
+                needed = pa.schema([files[0].schema_arrow.field(name) for name in names])
+                batches = (batch.select(names) for file in files for batch in file.iter_batches(columns=names))
                 return engine.copied(readable_batches(batches, needed))
 
             yield View(engine, files[0].schema_arrow.names, table)

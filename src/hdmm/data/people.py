@@ -39,6 +39,9 @@ LONGEST_ID = 1000
 DIGITS = 32
 """Hexadecimal digits of a key."""
 
+EVERYBODY = "c0"
+"""The column of codes if there are no attributes: all records are in the one cell 0."""
+
 _drawing = Lock()
 
 
@@ -101,7 +104,7 @@ class Waiting:
     def __init__(self, engine: Engine, names: Sequence[str], rows: int) -> None:
         self._engine = engine
         self._names = tuple(names)
-        self._codes = [f"c{at}" for at in range(len(self._names))]
+        self._codes = [f"c{at}" for at in range(len(self._names))] or [EVERYBODY]
         self._rows = rows
         self._lock = Lock()
         columns = ", ".join(f"{code} INTEGER" for code in self._codes)
@@ -113,6 +116,7 @@ class Waiting:
 
         assert records.people is not None
         codes = [pa.array(records.codes[name].astype(np.int32)) for name in self._names]
+        codes = codes or [pa.array(np.zeros(records.count, np.int32))]
         batch = pa.table([_keys(records.people), *codes], names=["key", *self._codes])
         connection = self._engine.backend.con
         with self._lock:
@@ -129,7 +133,7 @@ class Waiting:
         if most is not None:
             kept = kept.order_by(self._codes).limit(most)
         for codes, times in self._engine.groups(kept, {code: kept[code] for code in self._codes}):
-            yield Records(len(times), dict(zip(self._names, codes.values(), strict=True)), times=times)
+            yield Records(len(times), dict(zip(self._names, codes.values(), strict=False)), times=times)
 
 
 def _keys(people: Any) -> Any:

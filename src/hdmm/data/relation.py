@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from hdmm.data.encode_query import check_types, coded
 from hdmm.data.engine import Engine
+from hdmm.data.findings import Findings
 from hdmm.data.grouping import cover
+from hdmm.data.inspect_query import inspect_columns, people_in
 from hdmm.data.packing import Packing
-from hdmm.data.people import chosen
-from hdmm.data.source import CountRequest, Counts, Source, check_columns, needed_columns
+from hdmm.data.people import EVERYBODY, chosen
+from hdmm.data.source import Advance, CountRequest, Counts, Source, check_columns, needed_columns, unheard
 from hdmm.data.tally import Tally
 from hdmm.errors import DataError, HdmmError
-from hdmm.schema import Schema
+from hdmm.privacy.unit import Unit
+from hdmm.schema import Domain, Schema
+
+Needed = Mapping[str, Domain | None]
+"""The columns that are read, with the domain of each; the one that identifies people has none."""
 
 
 @final
@@ -24,21 +30,23 @@ from hdmm.schema import Schema
 class View:
     """An open table: its engine, the names of its columns, and a function that selects some of them.
 
-    The function takes the names, and whether records are wanted or none of them.
+    The function takes the names with their domains, and whether records are wanted or none of them. Without names it
+    may select anything.
     """
 
     engine: Engine
     columns: Sequence[object]
-    table: Callable[[Sequence[str], bool], Any]
+    table: Callable[[Needed, bool], Any]
 
 
 def view_of(engine: Engine, table: Any) -> View:
     """The view of a table of ibis."""
-    return View(
-        engine,
-        table.columns,
-        lambda columns, records: table.select(*columns) if records else table.select(*columns).limit(0),
-    )
+
+    def selected(columns: Needed, records: bool) -> Any:
+        chosen = table.select(*columns) if columns else table
+        return chosen if records else chosen.limit(0)
+
+    return View(engine, table.columns, selected)
 
 
 class Relation(Source):
@@ -70,6 +78,26 @@ class Relation(Source):
         with self.opened() as view:
             return _count(view.engine, _needed(view, request.schema, request.unit.id, records=True), request)
 
+    @final
+    def column_names(self) -> list[str]:
+        with self._tried(), self.opened() as view:
+            return [str(column) for column in view.columns]
+
+    @final
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        everything = Unit(rows=unit.rows, neighbours=unit.neighbours)
+        ((records,),) = self.count(CountRequest(schema.only([]), [()], everything))
+        ((inside,),) = self.count(CountRequest(schema, [()], everything))
+        with self._tried(), self.opened() as view:
+            table = _needed(view, schema, unit.id, records=True)
+            columns = inspect_columns(view.engine, table, schema, on_progress)
+            if unit.id is None:
+                return Findings(int(records), int(inside), columns)
+            people = people_in(view.engine, table, unit)
+        ((used,),) = self.count(CountRequest(schema, [()], unit))
+        counted = replace(people, uncounted=int(inside - used))
+        return Findings(int(records), int(used), columns, counted)
+
     @contextmanager
     def _tried(self) -> Iterator[None]:
         """Report the type of an engine's errors only: their messages may hold records or passwords."""
@@ -84,7 +112,7 @@ class Relation(Source):
             ) from None
 
 
-def _check_case(place: str, columns: Sequence[str]) -> None:
+def _check_case(place: str, columns: Iterable[str]) -> None:
     """Refuse names that an engine which ignores case would confuse."""
     seen: dict[str, str] = {}
     for column in columns:
@@ -110,7 +138,7 @@ def _kept(engine: Engine, table: Any, schema: Schema, id: str | None, rows: int,
 
     They are stored in temporary tables, so that the source is read once, and every count sees the same records.
     """
-    codes = {name: f"c{at}" for at, name in enumerate(schema.names)}
+    codes = {name: f"c{at}" for at, name in enumerate(schema.names)} or {"": EVERYBODY}
     with ExitStack() as stack:
         records = coded(engine, table, schema, id, stack)
         if id is not None:
@@ -125,7 +153,7 @@ def _count(engine: Engine, table: Any, request: CountRequest) -> Counts:
     groups = cover(request.tables, dict(zip(schema.names, schema.sizes, strict=True)))
     tallies = [Tally(names, schema) for names in request.tables]
     with _kept(engine, table, schema, unit.id, unit.rows, packing) as records:
-        if request.most is not None:
+        if request.most is not None and records.count().to_pyarrow().as_py() > request.most:
             records = records.order_by(records.columns).limit(request.most)
         for done, group in enumerate(groups, 1):
             for counted in packing.counted(engine, records, group.names):

@@ -11,9 +11,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import DataError
+from hdmm.data.findings import Findings
+from hdmm.errors import DataError, NotSupportedError
 from hdmm.privacy.unit import Unit
-from hdmm.schema import Schema
+from hdmm.schema import Domain, Schema
+
+_CANNOT_LOOK = "data: this source can be counted, but not looked at; check a file, a table or a DataFrame"
 
 Counts = list[NDArray[np.int64]]
 Advance = Callable[[float], None]
@@ -33,7 +36,8 @@ class CountRequest:
     unit: Unit = field(default_factory=Unit)
     on_progress: Advance = unheard
     most: int | None = None
-    """Count only this many records: the first, in an order in which no record changes the place of two others."""
+    """If there are more records than this, count only the first, in an order in which no record changes the place of
+    two others."""
 
 
 class Source(ABC):
@@ -41,7 +45,7 @@ class Source(ABC):
 
     @abstractmethod
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
-        """Refuse a source that does not have each of the schema's columns exactly once.
+        """Refuse a source that does not have each of the schema's columns exactly once; the schema may be empty.
 
         ``id`` is one more column, which identifies people. A column whose type cannot be read is refused as well.
         """
@@ -49,6 +53,17 @@ class Source(ABC):
     @abstractmethod
     def count(self, request: CountRequest) -> Counts:
         """Count the records in every cell of every table, as :func:`hdmm.data.count` describes, without the cap."""
+
+    def column_names(self) -> list[str]:
+        """The names of all columns, as they are. Default: the source cannot be looked at."""
+        raise NotSupportedError(_CANNOT_LOOK)
+
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        """What the records hold outside the domains of a schema whose columns are all there: private.
+
+        It is for :func:`hdmm.check` alone; nothing that is published may depend on it. Default: refused.
+        """
+        raise NotSupportedError(_CANNOT_LOOK)
 
 
 def check_file(path: Path) -> None:
@@ -84,9 +99,9 @@ def check_columns(
         raise DataError(f"{place}: there is more than one column for {repeated}; keep one of each name")
 
 
-def needed_columns(schema: Schema, id: str | None) -> list[str]:
-    """The columns that are read: those of the schema, then the one that identifies people."""
-    return [*schema.columns, *([] if id is None else [id])]
+def needed_columns(schema: Schema, id: str | None) -> dict[str, Domain | None]:
+    """The columns that are read, with their domains: those of the schema, then the one that identifies people."""
+    return {**schema.columns, **({} if id is None else {id: None})}
 
 
 def _shown(column: str, attribute: str) -> str:

@@ -15,13 +15,15 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.data.chunked import Chunk, Chunked
+from hdmm.data.chunked import Chunk, Chunked, RawRecords
+from hdmm.data.fields import Distinct
+from hdmm.data.inspection import RawChunk
 from hdmm.data.people import identifier
 from hdmm.data.source import check_columns, needed_columns
 from hdmm.data.tally import Records
 from hdmm.data.untyped import text_of
 from hdmm.errors import DataError
-from hdmm.schema import Bins, Domain, Schema
+from hdmm.schema import Bins, Domain, Integers, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 
 _BATCH_ROWS = 1 << 16
@@ -50,14 +52,16 @@ class SqliteTable(Chunked):
             raise DataError(f"{self.path}: there is no table {self.name!r}; check its name")
         check_columns(f"{self.path}: {self.name!r}", list(types), schema, id)
         for column in needed_columns(schema, id):
-            if any(part in types[column] for part in _REAL) and not isinstance(schema.columns.get(column), Bins):
+            domain = schema.columns.get(column)
+            real = isinstance(domain, Bins) or (isinstance(domain, Integers) and domain.decimals)
+            if any(part in types[column] for part in _REAL) and not real:
                 raise DataError(
-                    f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins only; "
-                    "cast it to INTEGER or TEXT in a view (SQLite's CAST never fails)"
+                    f"{self.path}: column {column!r} holds {types[column]}, which can be read as bins, or as integers "
+                    "with decimals: true; cast it to INTEGER or TEXT in a view (SQLite's CAST never fails)"
                 )
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
-        wanted = ", ".join(map(_bounded, needed_columns(schema, id)))
+        wanted = ", ".join(map(_bounded, needed_columns(schema, id))) or "0"
         with self._connected() as connection:
             (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
             cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")
@@ -65,6 +69,27 @@ class SqliteTable(Chunked):
             while rows := cursor.fetchmany(_BATCH_ROWS):
                 done += len(rows)
                 yield Chunk(partial(_decode, rows, schema, id is not None), min(done / total, 1.0))
+
+    def column_names(self) -> list[str]:
+        with self._connected() as connection:
+            rows = connection.execute("SELECT name FROM pragma_table_info(?)", [self.name]).fetchall()
+        return [name.decode(errors="replace") for (name,) in rows]
+
+    def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
+        wanted = ", ".join(map(_bounded, needed_columns(schema, id))) or "0"
+        with self._connected() as connection:
+            (total,) = connection.execute(f"SELECT count(*) FROM {_quoted(self.name)}").fetchone()
+            cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(self.name)}")
+            done = 0
+            while rows := cursor.fetchmany(_BATCH_ROWS):
+                done += len(rows)
+                values = list(zip(*rows, strict=True))
+                columns = {
+                    name: _distinct(column, schema.columns[name])
+                    for name, column in zip(schema.columns, values, strict=False)
+                }
+                people = None if id is None else _people(values[-1])
+                yield RawRecords(RawChunk(len(rows), columns, people), min(done / total, 1.0))
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -95,9 +120,14 @@ def _decode(rows: Sequence[tuple[Value, ...]], domains: Mapping[str, Domain], ow
 
 
 def _codes(domain: Domain, values: Sequence[Value]) -> Any:
-    texts = [_text(value) for value in values]
+    texts, which = _distinct(values, domain)
+    return domain.encode(texts)[which]
+
+
+def _distinct(values: Sequence[Value], domain: Domain) -> Distinct:
+    texts = [_text(value, domain) for value in values]
     numbers = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-    return domain.encode(list(numbers))[np.fromiter((numbers[text] for text in texts), np.int64, len(texts))]
+    return Distinct(list(numbers), np.fromiter((numbers[text] for text in texts), np.int32, len(texts)))
 
 
 def _people(values: Sequence[Value]) -> Any:
@@ -106,6 +136,6 @@ def _people(values: Sequence[Value]) -> Any:
     return pa.array([identifier(_text(value)) for value in values], pa.string())
 
 
-def _text(value: Value) -> bytes:
-    """The text of a value; empty if there is none."""
-    return value if isinstance(value, bytes) else (text_of(value) or "").encode()
+def _text(value: Value, domain: Domain | None = None) -> bytes:
+    """The text of a value, as the domain writes it; empty if there is none."""
+    return value if isinstance(value, bytes) else (text_of(value, domain) or "").encode()

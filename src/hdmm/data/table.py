@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +10,13 @@ from typing import Any, final
 from uuid import uuid4
 
 from hdmm.data.engine import Engine, engine_of, in_process
-from hdmm.data.relation import Relation, View, view_of
-from hdmm.data.source import CountRequest, Counts, Source, check_file
+from hdmm.data.findings import Findings
+from hdmm.data.relation import Needed, Relation, View, view_of
+from hdmm.data.source import Advance, CountRequest, Counts, Source, check_file, unheard
 from hdmm.data.sqlite import SqliteTable
 from hdmm.errors import DataError, FaultError
 from hdmm.memory.limit import memory_limit
+from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 
 _POSTGRES = ("postgresql://", "postgres://")
@@ -51,6 +53,12 @@ class DatabaseTable(Source):
 
     def count(self, request: CountRequest) -> Counts:
         return self._source.count(request)
+
+    def column_names(self) -> list[str]:
+        return self._source.column_names()
+
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        return self._source.inspect(schema, unit, on_progress)
 
 
 def _opened(database: str, name: str) -> Source:
@@ -95,6 +103,12 @@ class _DuckDB(Source):
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         _ByQuery(self.path, self.name).columns_check(schema, id)
 
+    def column_names(self) -> list[str]:
+        return _ByQuery(self.path, self.name).column_names()
+
+    def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
+        return _ByQuery(self.path, self.name).inspect(schema, unit, on_progress)
+
     def count(self, request: CountRequest) -> Counts:
         import duckdb
 
@@ -138,10 +152,10 @@ class _ByRows(_InDuckDB):
             engine = plain.careful()
             source = _table(engine, self.name)
 
-            def table(columns: Sequence[str], records: bool) -> Any:
+            def table(columns: Needed, records: bool) -> Any:
                 selected = {name: source[name] for name in columns}
                 texts = {name: engine.bounded(text) for name, text in selected.items() if text.type().is_string()}
-                return _copied(engine, source, selected | texts)
+                return _copied(engine, source, selected | texts or {"row": source.rowid()})
 
             yield View(engine, source.columns, table)
 

@@ -17,6 +17,10 @@ _MAX_TARGETS = 20
 """The most targets that are listed."""
 _MAX_PROVED = 0.02
 """The largest certificate at which a plan counts as proved to be the best."""
+_NEAR = 0.05
+"""An error that is above its bound by less than this ratio is shown with the difference."""
+_LEAST_CERTIFICATE = 1e-4
+"""A smaller difference is not claimed: the printed digits do not show it."""
 
 
 def describe(plan: Plan, budget: Budget) -> str:
@@ -119,7 +123,13 @@ def _unweighted_rmse(plan: Plan, budget: Budget) -> float:
 
 
 def _bound_text(error: float, bound: float | None) -> str:
-    return f", {error / bound:.2f} times the lower bound {bound:,.2f}" if bound else ", no lower bound known"
+    """How far an error is from its lower bound: if they are close, as the certificate that it is."""
+    if not bound:
+        return ", no lower bound known"
+    above = error / bound - 1
+    if above < _NEAR:
+        return f", proved to be within {max(above, _LEAST_CERTIFICATE):.2%} of the lower bound {bound:,.2f}"
+    return f", {error / bound:.2f} times the lower bound {bound:,.2f}"
 
 
 def target_lines(plan: Plan, budget: Budget) -> list[str]:

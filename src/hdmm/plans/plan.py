@@ -18,6 +18,7 @@ from hdmm.plans.mechanism import Mechanism
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NoiseKind, unit_variance
 from hdmm.privacy.unit import Unit
+from hdmm.schema import Schema
 from hdmm.workload import Workload
 from hdmm.workload.targets import Target
 
@@ -68,6 +69,15 @@ class Plan:
     def targets(self) -> Mapping[str, Target]:
         """Margins that products are to keep, if the plan was made for the least budget that meets them."""
         return self.goal.targets
+
+    @cached_property
+    def counted(self) -> Schema:
+        """The attributes that records are read for: those that a question or a measurement uses.
+
+        A record counts if each of them has a value inside its domain; columns of other attributes need not exist.
+        """
+        schema = self.workload.schema
+        return schema.only({*self.workload.asked, *(schema.names[axis] for axis in self.mechanism.strategy.axes)})
 
     @cached_property
     def _objective(self) -> Objective:

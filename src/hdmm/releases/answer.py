@@ -5,10 +5,12 @@ from __future__ import annotations
 from hdmm.errors import WorkloadError
 from hdmm.plans import Plan
 from hdmm.plans.footprint import check_workload
-from hdmm.releases.estimates import Estimates
+from hdmm.releases.estimates import NO_BLOCK, Estimates
 from hdmm.releases.options import TableOptions
 from hdmm.releases.rows import Rows
+from hdmm.releases.selection import check_counted
 from hdmm.workload import EncodedProduct, Workload
+from hdmm.workload.products import named_in
 
 
 def answered(plan: Plan, estimates: Estimates, workload: Workload, options: TableOptions) -> dict[str, Rows]:
@@ -21,6 +23,8 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, options: Tabl
     linear = estimates.estimator(options.estimator).linear
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
     for product, encoded in pairs:
+        names = {*product.asked, *(named_in(product.where, workload.schema) if product.where is not None else ())}
+        check_counted(plan, names, f"product {product.name!r}")
         if linear is not None and not linear.supports(encoded):
             raise WorkloadError(f"product {product.name!r}: {_reason(plan, encoded)}")
     return {product.name: estimates.rows(product, encoded, options) for product, encoded in pairs}
@@ -30,7 +34,7 @@ def _reason(plan: Plan, product: EncodedProduct) -> str:
     """Why the measurements do not determine a product."""
     mechanism = plan.mechanism
     if mechanism.estimator.supports(product):
-        return 'no single block of the release determines it; use estimator="global", which combines all of them'
+        return NO_BLOCK
     names = plan.workload.schema.names
     blocks = mechanism.strategy.blocks
     if not any(set(product.axes) <= set(block.axes) for block in blocks):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.accuracy.predict import ROUNDING, Accuracy, accuracy
-from hdmm.errors import FaultError
+from hdmm.errors import FaultError, WorkloadError
 from hdmm.estimators import Choice, LeastSquares, Local
 from hdmm.estimators.estimator import Estimator, LinearEstimator
 from hdmm.matrix import Array
@@ -22,6 +22,8 @@ from hdmm.releases.options import USUAL, TableOptions
 from hdmm.releases.rounding import round_answers
 from hdmm.releases.rows import Rows, labels, pieces
 from hdmm.workload import EncodedProduct, Product
+
+NO_BLOCK = 'no single block of the release determines it; use estimator="global", which combines all of them'
 
 
 @final
@@ -41,6 +43,8 @@ class Estimates:
         on_progress: OnProgress | None = None,
     ) -> Rows:
         """The rows of a product that the measurements determine."""
+        if options.estimator == Local() and not self.plan.mechanism.local.supports(encoded):
+            raise WorkloadError(f"product {product.name!r}: {NO_BLOCK}")
         estimator, state = self.estimator(options.estimator), self.state(options.estimator)
         answers, label = estimator.answer(encoded, state), estimator.label(state)
         linear = estimator.linear

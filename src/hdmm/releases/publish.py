@@ -82,7 +82,7 @@ def release(
     if out is not None:
         check_new(Path(out))
     source = open_source(data, delimiter)
-    source.columns_check(plan.workload.schema, plan.unit.id)  # quick: it reads a header; margins may take long
+    source.columns_check(plan.counted, plan.unit.id)  # quick: it reads a header; margins may take long
     for product in plan.workload.products:  # computed now, so that after the charge only writing can fail
         plan.accuracy(product.name, budget)
     if book is not None:

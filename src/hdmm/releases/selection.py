@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
-from hdmm.errors import InputError
+from hdmm.errors import InputError, WorkloadError
 from hdmm.matrix import Condition, Matrix, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.condition import Box, Mask
+from hdmm.plans import Plan
 from hdmm.schema import Schema
 from hdmm.workload import EncodedProduct, Predicates
 from hdmm.workload.conditions import across
+from hdmm.workload.products import named_in
+from hdmm.workload.values import Total as AllValues
 
 Boxes: TypeAlias = tuple[Box, ...]
 Counted: TypeAlias = str | Mapping[str, object] | None
 """The records to count: an SQL condition, or a value or predicate for each of some attributes; None for all."""
 EVERYTHING: Boxes = (Box(1, {}),)
+
+
+def read_boxes(plan: Plan, counted: Counted, argument: str) -> Boxes:
+    """The cells that are counted; refuse attributes that the release did not read."""
+    boxes = boxes_of(plan.workload.schema, counted, argument)
+    if isinstance(counted, str):
+        check_counted(plan, named_in(counted, plan.workload.schema), argument)
+    elif counted is not None:
+        check_counted(plan, {name for name, value in counted.items() if not isinstance(value, AllValues)}, argument)
+    return boxes
 
 
 def boxes_of(schema: Schema, counted: Counted, argument: str) -> Boxes:
@@ -44,6 +57,15 @@ def boxes_of(schema: Schema, counted: Counted, argument: str) -> Boxes:
         else:
             masks[axis] = np.arange(domain.size) == domain.code(value)
     return among(masks, EVERYTHING)
+
+
+def check_counted(plan: Plan, names: Set[str], place: str) -> None:
+    """Refuse attributes that the release did not read: even a condition that every value satisfies says something."""
+    unread = [repr(name) for name in plan.workload.schema if name in names and name not in plan.counted]
+    if unread:
+        raise WorkloadError(
+            f"{place}: the release measured nothing about {', '.join(unread)}; a new plan must ask for it"
+        )
 
 
 def rows_of(schema: Schema, attribute: str, predicates: Predicates) -> Mask:

@@ -26,7 +26,18 @@ from hdmm.privacy.calibrate import Calibration
 from hdmm.releases.estimates import Estimates
 from hdmm.releases.ratio import Law, Ratio, check_size, interval
 from hdmm.releases.rows import label_columns, labels
-from hdmm.releases.selection import Boxes, Counted, among, boxes_of, each_alone, encoded, in_both, rows_of, summed
+from hdmm.releases.selection import (
+    Boxes,
+    Counted,
+    among,
+    check_counted,
+    each_alone,
+    encoded,
+    in_both,
+    read_boxes,
+    rows_of,
+    summed,
+)
 from hdmm.workload import EncodedProduct
 
 if TYPE_CHECKING:
@@ -53,15 +64,14 @@ class Quantile:
 
 def share(estimates: Estimates, part: Counted, whole: Counted, level: float) -> Ratio:
     """The share of the whole that is also in the part."""
-    schema = estimates.plan.workload.schema
-    below = boxes_of(schema, whole, "whole")
-    return _ratio(estimates, in_both(boxes_of(schema, part, "part"), below), below, level)
+    below = read_boxes(estimates.plan, whole, "whole")
+    return _ratio(estimates, in_both(read_boxes(estimates.plan, part, "part"), below), below, level)
 
 
 def ratio(estimates: Estimates, numerator: Counted, denominator: Counted, level: float) -> Ratio:
     """The ratio of two counts."""
-    schema = estimates.plan.workload.schema
-    above, below = boxes_of(schema, numerator, "numerator"), boxes_of(schema, denominator, "denominator")
+    plan = estimates.plan
+    above, below = read_boxes(plan, numerator, "numerator"), read_boxes(plan, denominator, "denominator")
     return _ratio(estimates, above, below, level)
 
 
@@ -88,7 +98,7 @@ def shares(estimates: Estimates, name: str, within: Sequence[str], level: float)
         raise TooLargeError(
             f"product {name!r}: {prod(shape)} shares are asked for, the limit is {_MAX_SHARES}; use share()"
         )
-    condition = boxes_of(schema, product.where, "where")
+    condition = read_boxes(estimates.plan, product.where, "where")
     factors = {axis: Dense(masks.astype(np.int64)) for axis, masks in rows.items()}
     whole = {axis: factor for axis, factor in factors.items() if axis in kept}
     combiner = _Combiner.of(estimates, [each_alone(schema.sizes, condition, part) for part in (factors, whole)])
@@ -117,6 +127,7 @@ def quantile(estimates: Estimates, attribute: str, at: float, where: Counted, le
     axis, domain = schema.axis(attribute), schema[attribute]
     if isinstance(at, bool) or not isinstance(at, (int, float)) or not 0 < at < 1:
         raise InputError(f"at={at!r}: expected a share between 0 and 1; the median is at=0.5")
+    check_counted(estimates.plan, {attribute}, f"attribute {attribute!r}")
     check_level(level)
     n = domain.declared
     if n > _MAX_VALUES:
@@ -125,7 +136,7 @@ def quantile(estimates: Estimates, attribute: str, at: float, where: Counted, le
         )
     rows = np.zeros((n, domain.size))
     rows[:, :n] = np.tri(n) - at
-    counted, factors = boxes_of(schema, where, "where"), {axis: Dense(rows)}
+    counted, factors = read_boxes(estimates.plan, where, "where"), {axis: Dense(rows)}
     if not counted:
         raise InputError(f"where={where!r}: it counts no record; ask for others")
     combiner = _Combiner.of(estimates, [each_alone(schema.sizes, counted, factors)])

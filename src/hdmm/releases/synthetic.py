@@ -30,7 +30,7 @@ _FIELD_BYTES = 4 * 8
 
 
 def synthesize(estimates: Estimates, *, rows: int | None = None, seed: int | None = None) -> pa.Table:
-    """Synthetic records, as many as estimated or ``rows``: a column for each attribute, with the labels of tables."""
+    """Synthetic records, as many as estimated or ``rows``: a column for each attribute, with the values of records."""
     if rows is not None:
         check_integer("rows", rows, 0, example=1000)
     if seed is not None:
@@ -48,7 +48,7 @@ def synthesize(estimates: Estimates, *, rows: int | None = None, seed: int | Non
 
 
 def records(schema: Schema, model: FittedModel | NonnegativeCounts, rows: int, random: np.random.Generator) -> pa.Table:
-    """This many records from an estimate, with their labels."""
+    """This many records from an estimate, with their values."""
     import pyarrow as pa
 
     if isinstance(model, FittedModel):
@@ -58,7 +58,7 @@ def records(schema: Schema, model: FittedModel | NonnegativeCounts, rows: int, r
     columns = {}
     for axis, (name, domain) in enumerate(schema.items()):
         cells = codes[axis] if axis in codes else random.integers(domain.size, size=rows)
-        columns[name] = pa.array(domain.labels()).take(pa.array(cells.astype(np.int64)))
+        columns[name] = pa.array(domain.records()).take(pa.array(cells.astype(np.int64)))
     return pa.table(columns).replace_schema_metadata({"hdmm.estimator": model.label, "hdmm.note": NOTE})
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import final
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
+from hdmm.schema.dates import Dates
 from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, declared_once, text_of, writable
 from hdmm.schema.kinds import Boolean, Integers, Listed, named_domain
 from hdmm.schema.levels import Level
 from hdmm.schema.merged import Merged
+from hdmm.schema.numerals import Numeric
+from hdmm.schema.times import Times
 
 __all__ = [
     "OUTSIDE",
@@ -19,12 +22,15 @@ __all__ = [
     "Boolean",
     "Codes",
     "Comparison",
+    "Dates",
     "Domain",
     "Integers",
     "Level",
     "Listed",
     "Merged",
+    "Numeric",
     "Schema",
+    "Times",
     "text_of",
     "writable",
 ]
@@ -58,16 +64,23 @@ class Schema(Mapping[str, Domain]):
             self._domains[name] = named_domain("attribute", name, declared)
         if not self._domains:
             raise SchemaError("a schema needs at least one attribute, for example Schema(age=range(115))")
+        self._index()
+
+    def _index(self) -> None:
+        """Find the places of all names."""
         self._axes = {name: axis for axis, name in enumerate(self._domains)}
         self._places: dict[str, tuple[str, str | None]] = {name: (name, None) for name in self._domains}
         for name, domain in self._domains.items():
             self._place_levels(name, domain)
+        self._shared = self._place_implied()
         self._lowered: dict[str, list[tuple[str, str | None]]] = {}
         for name, place in self._places.items():
             self._lowered.setdefault(name.lower(), []).append(place)
 
     def _place_levels(self, name: str, domain: Domain) -> None:
         for level in domain.levels:
+            if level in domain.implied:
+                continue
             if level in self._places:
                 owner, other = self._places[level]
                 taken = f"attribute {owner!r}" if other is None else _named(other, owner, self._domains[owner])
@@ -76,6 +89,23 @@ class Schema(Mapping[str, Domain]):
                     "attributes, their parts and their levels need names of their own, so rename one"
                 )
             self._places[level] = (name, level)
+
+    def _place_implied(self) -> dict[str, list[str]]:
+        """Name the levels that come by themselves; return those that several attributes have, with their owners.
+
+        Each has a long name, "admitted month", and a short one if no other attribute has that. What is declared comes
+        first.
+        """
+        owners: dict[str, list[str]] = {}
+        for name, domain in self._domains.items():
+            for level in domain.implied:
+                self._places.setdefault(f"{name} {level}", (name, level))
+                owners.setdefault(level, []).append(name)
+        shared = {level: names for level, names in owners.items() if len(names) > 1}
+        for level, names in owners.items():
+            if level not in shared:
+                self._places.setdefault(level, (names[0], level))
+        return shared
 
     def __getitem__(self, name: str) -> Domain:
         return self._domains[name]
@@ -115,6 +145,13 @@ class Schema(Mapping[str, Domain]):
         """How many cells the full domain has: the product of the sizes."""
         return prod(self.sizes)
 
+    def only(self, names: Collection[str]) -> Schema:
+        """The same schema with some of its attributes, or with none of them."""
+        part = Schema.__new__(Schema)
+        part._domains = {name: domain for name, domain in self._domains.items() if name in names}
+        part._index()
+        return part
+
     def axis(self, name: str) -> int:
         """The position of an attribute; an unknown name is refused with the nearest known one."""
         if name not in self._domains:
@@ -130,9 +167,23 @@ class Schema(Mapping[str, Domain]):
         if name in self._places:
             return self._places[name]
         close = self._lowered.get(name.lower(), [])
+        if not close and name.lower() in self._shared:
+            owners = self._shared[name.lower()]
+            raise WorkloadError(
+                f"{name!r} is a level of {' and of '.join(map(repr, owners))}; "
+                f"write {' or '.join(repr(self.level_name(owner, name.lower())) for owner in owners)}"
+            )
         if len(close) != 1:
             raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._places)}")
         return close[0]
+
+    def level_name(self, attribute: str, level: str) -> str:
+        """A name that :meth:`resolve` resolves to a level of an attribute.
+
+        >>> Schema(came=Dates("2020", "2021"), left=Dates("2020", "2021")).level_name("left", "month")
+        'left month'
+        """
+        return level if self._places.get(level) == (attribute, level) else f"{attribute} {level}"
 
 
 def _named(level: str, name: str, domain: Domain) -> str:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.numbers import NumberError, decimal, shown
-from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Domain, number_of, text_of
+from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Missing, number_of, text_of
 from hdmm.schema.levels import Groups, read_levels
+from hdmm.schema.numerals import Numeric
 from hdmm.schema.text import DECIMAL, floors
 
 _MAX_EDGES = 1 << 17
@@ -25,14 +26,17 @@ _MAX_EDGES = 1 << 17
 
 @final
 @dataclass(frozen=True)
-class Bins(Domain):
+class Bins(Numeric):
     """Intervals between edges, each closed below and open above; ``closed=True`` closes the last one above too.
 
     Arguments:
         edges: The edges, in ascending order: decimals as text, or numbers.
         closed: Whether the last bin includes its upper edge.
+        thousands: What separates groups of three digits, such as "," in 1,234.5.
+        point: The decimal point, if it is not a point.
+        currency: A sign that may stand before or after the number, such as "$".
         other: Add a cell that counts all other values; without it, their records are dropped.
-        missing: Add a cell that counts empty fields.
+        missing: Add a cell that counts empty fields; a list of texts, such as ``["NA", "-9"]``, counts these as well.
         levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
     """
 
@@ -46,8 +50,11 @@ class Bins(Domain):
         edges: Iterable[object],
         *,
         closed: bool = False,
+        thousands: str | None = None,
+        point: str | None = None,
+        currency: str | None = None,
         other: bool = False,
-        missing: bool = False,
+        missing: Missing = False,
         levels: Groups | None = None,
     ) -> None:
         entries = list(islice(edges, _MAX_EDGES + 1))
@@ -63,7 +70,9 @@ class Bins(Domain):
         if decimals > 12 or max(number.copy_abs() for number in numbers) >= 10**18 // 10**decimals:
             raise SchemaError("edges: at most 12 decimals and 18 digits in all; use rounder edges")
         scaled = np.array([int(number.scaleb(decimals, EXACT)) for number in numbers], np.int64)
-        self._set(edges=numbers, closed=closed, other=other, missing=missing, _decimals=decimals, _scaled=scaled)
+        self._set(edges=numbers, closed=closed, _decimals=decimals, _scaled=scaled)
+        self._set_numerals(thousands, point, currency, decimals=True)
+        self._set_cells(other, missing)
         self._set(levels=read_levels(self, levels))
 
     @property
@@ -117,7 +126,7 @@ class Bins(Domain):
         return np.array(every) if operator in (">=", ">", "=") else ~np.array(every)
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
-        valid, floor, exact = floors(texts, self._decimals, point=True)
+        valid, floor, exact = floors(self._plain(texts), self._decimals, point=True)
         codes = np.searchsorted(self._scaled, floor, side="right") - 1
         if self.closed:
             codes = np.where((floor == self._scaled[-1]) & exact, self.declared - 1, codes)

@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 Comparison = Literal["=", "<>", "<", "<=", ">", ">="]
 Codes = NDArray[np.int64]
+Missing: TypeAlias = bool | Sequence[object]
+"""Whether there is a cell for missing values, or the texts that count as missing, beside empty fields."""
 OUTSIDE = -1
 
 BLANK_TEXT = BLANKS.decode()
@@ -47,6 +50,8 @@ class Domain(ABC):
 
     other: bool = False
     missing: bool = False
+    missing_texts: tuple[str, ...] = ()
+    """Texts that are counted in the cell "missing", as empty fields are."""
     levels: Mapping[str, Level] = field(init=False, repr=False)
 
     @property
@@ -56,7 +61,7 @@ class Domain(ABC):
 
     @abstractmethod
     def value(self, code: int) -> Any:
-        """The declared value of a cell, as a label: text, an integer or a boolean."""
+        """The declared value of a cell, as records hold it: text, an integer or a boolean."""
 
     @abstractmethod
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
@@ -69,6 +74,11 @@ class Domain(ABC):
     @abstractmethod
     def _encode(self, texts: Sequence[bytes]) -> Codes:
         """The codes of trimmed texts among the declared values, −1 for others."""
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        """The levels that come by themselves: other attributes may have levels of these names. Default: none."""
+        return ()
 
     @property
     def size(self) -> int:
@@ -84,11 +94,27 @@ class Domain(ABC):
         (column,) = codes
         return column
 
+    def label(self, code: int) -> Any:
+        """What tables show for a declared cell. Default: its value."""
+        return self.value(code)
+
     def labels(self) -> list[Any]:
-        """The label of every cell: the value, or its text if there are cells "other" or "missing"."""
-        values = [self.value(code) for code in range(self.declared)]
+        """The label of every cell: all as texts if there are "other" or "missing"."""
+        return self._with_extra([self.label(code) for code in range(self.declared)])
+
+    def ends(self) -> tuple[list[str], list[str]]:
+        """The texts with which the label of a range begins and ends at each declared cell. Default: its label."""
+        labels = [str(self.label(code)) for code in range(self.declared)]
+        return labels, labels
+
+    def records(self) -> list[Any]:
+        """What records that hdmm makes up hold for every cell. Default: the values."""
+        return self._with_extra([self.value(code) for code in range(self.declared)])
+
+    def _with_extra(self, cells: list[Any]) -> list[Any]:
+        """Declared cells, and those for other and missing values: then all as texts."""
         extra = ["other"] * self.other + ["missing"] * self.missing
-        return [str(value) for value in values] + extra if extra else values
+        return [str(cell) for cell in cells] + extra if extra else cells
 
     def encode(self, texts: Sequence[bytes]) -> Codes:
         """Map every text to its cell, or to −1; each text by itself, and none is refused."""
@@ -96,12 +122,25 @@ class Domain(ABC):
             return np.empty(0, np.int64)
         trimmed = [text.strip(BLANKS) for text in texts]
         codes = self._encode(trimmed)
+        outside = codes == OUTSIDE
         if self.other:
-            codes = np.where(codes == OUTSIDE, self.declared, codes)
-        empty = np.fromiter((not text for text in trimmed), bool, len(trimmed))
-        if self.missing and empty.any():
-            codes = np.where(empty & ((codes == OUTSIDE) | (codes >= self.declared)), self.size - 1, codes)
+            codes = np.where(outside, self.declared, codes)
+        if self.missing and outside.any():
+            places = [place for place in np.flatnonzero(outside).tolist() if self._absent(trimmed[place])]
+            codes[places] = self.size - 1
         return codes
+
+    def number_text(self, number: str) -> str:
+        """The text by which records write a number, from its plain decimal text. Default: the same."""
+        return number
+
+    @cached_property
+    def _absent_texts(self) -> frozenset[bytes]:
+        return frozenset(text.encode() for text in ("", *self.missing_texts))
+
+    def _absent(self, text: bytes) -> bool:
+        """Whether a text that is no value stands for a missing one. Default: if it is exactly one of the texts."""
+        return text in self._absent_texts
 
     def find(self, text: str) -> int:
         """The code of a declared value's text, or −1. Default: as the same text in data."""
@@ -110,6 +149,17 @@ class Domain(ABC):
     def _ends(self, low: str, high: str) -> tuple[int, int]:
         """First and last code of a range, not yet checked for order. Default: the codes of both values."""
         return self.code(low), self.code(high)
+
+    def _set_cells(self, other: bool, missing: Missing) -> None:
+        """Set the extra cells, once texts can be encoded: a text for missing values must not be a declared value."""
+        texts = () if isinstance(missing, bool) else _missing_texts(missing)
+        self._set(other=other, missing=missing is not False, missing_texts=texts)
+        for text in texts:
+            code = int(self._encode([text.encode()])[0])
+            if code != OUTSIDE:
+                raise SchemaError(
+                    f"missing={shown(text)}: is also the value {shown(self.value(code))}; keep one of the two meanings"
+                )
 
     def _set(self, **fields: object) -> None:
         """Set fields while the domain is built."""
@@ -140,6 +190,32 @@ def text_of(value: object) -> str:
         return str(value).strip(BLANK_TEXT)
     except ValueError:  # an integer has more digits than Python prints
         raise WorkloadError(f"value {shown(value)} is too long; a value is a text or a short number") from None
+
+
+def declared_text(kind: str, value: object) -> str:
+    """A text that a schema declares, trimmed; refuse one that no field of a file can hold."""
+    try:
+        text = text_of(value)
+    except WorkloadError as error:
+        raise SchemaError(f"{kind}: {error}") from None
+    if any(mark in text for mark in "\n\r\0") or not text or not writable(text):
+        raise SchemaError(f"{kind} {shown(text)}: expected a text that is not empty and stays on one line")
+    return text
+
+
+def _missing_texts(missing: object) -> tuple[str, ...]:
+    """The texts that a user declares for missing values."""
+    if not isinstance(missing, (list, tuple)) or not missing:
+        raise SchemaError(
+            f"missing={shown(missing)}: expected true, or a list of texts that mean a missing value, such as ['NA']"
+        )
+    texts: list[str] = []
+    for value in missing:
+        text = declared_text("missing", value)
+        if text in texts:
+            raise SchemaError(f"missing={shown(text)}: is listed twice; list each text once")
+        texts.append(text)
+    return tuple(texts)
 
 
 def writable(text: str) -> bool:

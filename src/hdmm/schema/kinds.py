@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_FLOOR
+from decimal import ROUND_FLOOR, Decimal
+from functools import cached_property
 from itertools import islice
 from typing import final
 
@@ -20,13 +21,16 @@ from hdmm.schema.domain import (
     Codes,
     Comparison,
     Domain,
+    Missing,
     check_name,
     number_of,
     text_of,
     writable,
 )
 from hdmm.schema.levels import Groups, read_levels
-from hdmm.schema.text import floors
+from hdmm.schema.numerals import Numeric
+from hdmm.schema.spelling import Aliases, Labels, read_aliases, read_labels
+from hdmm.schema.text import DECIMAL, floors
 
 _MAX_LISTED = 1 << 22
 """Values that are listed one by one; each takes some hundred bytes."""
@@ -41,16 +45,31 @@ class Listed(Domain):
 
     Arguments:
         values: The values, in order.
+        ignore_case: Match texts in any case, by Unicode's rules.
+        aliases: Other texts that mean a value, such as ``{"Male": ["M", "man"]}``.
+        labels: What tables show for a value, such as ``{"1": "Male", "2": "Female"}``.
         other: Add a cell that counts all other values; without it, their records are dropped.
-        missing: Add a cell that counts empty fields.
+        missing: Add a cell that counts empty fields; a list of texts, such as ``["NA"]``, counts these as well.
         levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
     """
 
     values: tuple[str, ...]
-    _codes: dict[bytes, int] = field(init=False, repr=False, compare=False)
+    ignore_case: bool
+    aliases: Mapping[str, tuple[str, ...]]
+    value_labels: Mapping[str, str]
+    _codes: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    _label_codes: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
-        self, values: Iterable[object], *, other: bool = False, missing: bool = False, levels: Groups | None = None
+        self,
+        values: Iterable[object],
+        *,
+        ignore_case: bool = False,
+        aliases: Aliases | None = None,
+        labels: Labels | None = None,
+        other: bool = False,
+        missing: Missing = False,
+        levels: Groups | None = None,
     ) -> None:
         entries = tuple(islice(values, _MAX_LISTED + 1))
         if len(entries) > _MAX_LISTED:
@@ -65,11 +84,26 @@ class Listed(Domain):
             if any(mark in text for mark in "\n\r\0") or not text or not writable(text):
                 raise SchemaError(f"value {shown(text)} cannot be listed: a value is not empty and stays on one line")
             seen.add(text)
-        for name, extra in (("other", other), ("missing", missing)):
+        fold = str.casefold if ignore_case else str
+        codes: dict[str, int] = {}
+        for code, text in enumerate(texts):
+            first = codes.setdefault(fold(text), code)
+            if first != code:
+                raise SchemaError(
+                    f"values {shown(texts[first])} and {shown(text)} are the same if case is ignored; list one of them"
+                )
+        spellings = read_aliases(texts, aliases, fold)
+        seen.update(text for others in spellings.values() for text in others)
+        for name, extra in (("other", other), ("missing", missing is not False)):
             if extra and name in seen:
                 raise SchemaError(f"value {name!r} is both listed and the name of an extra cell; rename one")
-        codes = {text.encode(): code for code, text in enumerate(texts)}
-        self._set(values=texts, other=other, missing=missing, _codes=codes)
+        for value, others in spellings.items():
+            codes.update((fold(text), codes[fold(value)]) for text in others)
+        self._set(values=texts, ignore_case=ignore_case, aliases=spellings, _codes=codes, _label_codes={})
+        self._set_cells(other, missing)
+        shown_labels = read_labels(self, labels, fold)
+        label_codes = {fold(label): codes[fold(value)] for value, label in shown_labels.items()}
+        self._set(value_labels=shown_labels, _label_codes=label_codes)
         self._set(levels=read_levels(self, levels))
 
     @property
@@ -79,34 +113,79 @@ class Listed(Domain):
     def value(self, code: int) -> str:
         return self.values[code]
 
+    def label(self, code: int) -> str:
+        return self.value_labels.get(self.values[code], self.values[code])
+
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
         return COMPARE[operator](np.arange(self.declared), self.code(literal))
 
     def hint(self, text: str) -> str:
-        return nearest(text, self.values)
+        return nearest(text, (*self.values, *self.value_labels.values()))
+
+    def find(self, text: str) -> int:
+        folded = self._fold(text)
+        return self._codes.get(folded, self._label_codes.get(folded, OUTSIDE))
+
+    @property
+    def spellings(self) -> Mapping[str, int] | None:
+        """All texts of declared values with their codes; None if case is ignored, so that there are many more."""
+        return None if self.ignore_case else self._codes
+
+    def _fold(self, text: str) -> str:
+        return text.casefold() if self.ignore_case else text
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
-        return np.fromiter((self._codes.get(text, OUTSIDE) for text in texts), np.int64, len(texts))
+        # No value holds a surrogate, so bytes that are not UTF-8 are none.
+        codes = (self._codes.get(self._fold(text.decode(errors="surrogateescape")), OUTSIDE) for text in texts)
+        return np.fromiter(codes, np.int64, len(texts))
+
+    @cached_property
+    def _absent_texts(self) -> frozenset[bytes]:
+        return frozenset(self._fold(text).encode() for text in ("", *self.missing_texts))
+
+    def _absent(self, text: bytes) -> bool:
+        if self.ignore_case:
+            text = self._fold(text.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        return text in self._absent_texts
 
 
 @final
 @dataclass(frozen=True)
-class Integers(Domain):
+class Integers(Numeric):
     """The integers from ``min`` to ``max``, both included.
 
     Arguments:
         min: The least value.
         max: The largest value.
+        decimals: Read decimals whose value is whole as well, such as 45.0.
+        thousands: What separates groups of three digits, such as "," in 1,234.
+        point: The decimal point, if it is not a point; with ``decimals``.
+        currency: A sign that may stand before or after the number, such as "$".
+        labels: What tables show for a value, such as ``{"1": "Male", "2": "Female"}``.
         other: Add a cell that counts all other values; without it, their records are dropped.
-        missing: Add a cell that counts empty fields.
+        missing: Add a cell that counts empty fields; a list of texts, such as ``["NA", "-9"]``, counts these as well.
         levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
     """
 
     min: int
     max: int
+    decimals: bool
+    value_labels: Mapping[str, str]
+    _label_codes: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
-        self, min: int, max: int, *, other: bool = False, missing: bool = False, levels: Groups | None = None
+        self,
+        min: int,
+        max: int,
+        *,
+        decimals: bool = False,
+        thousands: str | None = None,
+        point: str | None = None,
+        currency: str | None = None,
+        labels: Labels | None = None,
+        other: bool = False,
+        missing: Missing = False,
+        levels: Groups | None = None,
     ) -> None:
         for name, bound in (("min", min), ("max", max)):
             if not is_integer(bound) or abs(bound) >= 1 << 60:
@@ -115,7 +194,15 @@ class Integers(Domain):
                 )
         if min > max:
             raise SchemaError(f"min={min}, max={max}: the domain is empty; min must not exceed max")
-        self._set(min=min, max=max, other=other, missing=missing)
+        self._set(min=min, max=max, decimals=decimals, _label_codes={})
+        self._set_numerals(thousands, point, currency, decimals=decimals)
+        self._set_cells(other, missing)
+        shown_labels = read_labels(self, labels, str)
+        for value, label in shown_labels.items():
+            if DECIMAL.fullmatch(label.encode()) and Decimal(label) != int(value):
+                raise SchemaError(f"label {label!r} of {value}: is another number; choose a text, such as '{value}: …'")
+        label_codes = {label: int(value) - min for value, label in shown_labels.items()}
+        self._set(value_labels=shown_labels, _label_codes=label_codes)
         self._set(levels=read_levels(self, levels))
 
     @property
@@ -125,9 +212,19 @@ class Integers(Domain):
     def value(self, code: int) -> int:
         return self.min + code
 
+    def label(self, code: int) -> int | str:
+        if not self.value_labels:
+            return self.value(code)
+        return self.value_labels.get(str(self.value(code)), str(self.value(code)))
+
+    def find(self, text: str) -> int:
+        number = self._numbers([text.encode(errors="surrogatepass")])[0]
+        return int(number) if number != OUTSIDE else self._label_codes.get(text, OUTSIDE)
+
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
         # Compared as integers: x < 4.5 is x < 5, x <= 4.5 is x <= 4, x = 4.5 is never.
-        number = number_of(literal)
+        text = text_of(literal)
+        number = Decimal(self.value(self._label_codes[text])) if text in self._label_codes else number_of(literal)
         below = int(number.to_integral_value(ROUND_FLOOR, EXACT))
         cells = np.arange(self.declared) + self.min
         if number == below:
@@ -136,8 +233,12 @@ class Integers(Domain):
         return split[operator] if operator in split else np.full(len(cells), operator == "<>")
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
-        valid, number, _ = floors(texts, 0, point=False)
-        return np.where(valid & (number >= self.min) & (number <= self.max), number - self.min, OUTSIDE)
+        return self._numbers(self._plain(texts))
+
+    def _numbers(self, texts: Sequence[bytes]) -> Codes:
+        """The codes of integers in plain texts."""
+        valid, number, whole = floors(texts, 0, point=self.decimals)
+        return np.where(valid & whole & (number >= self.min) & (number <= self.max), number - self.min, OUTSIDE)
 
     def hint(self, text: str) -> str:
         return f", which holds the integers {self.min} to {self.max}"
@@ -150,12 +251,12 @@ class Boolean(Domain):
 
     Arguments:
         other: Add a cell that counts all other values; without it, their records are dropped.
-        missing: Add a cell that counts empty fields.
+        missing: Add a cell that counts empty fields; a list of texts, such as ``["NA"]``, counts these as well.
         levels: Named groups of values, such as ``{"age group": {"child": [(0, 17)], "adult": [(18, 64)]}}``.
     """
 
-    def __init__(self, *, other: bool = False, missing: bool = False, levels: Groups | None = None) -> None:
-        self._set(other=other, missing=missing)
+    def __init__(self, *, other: bool = False, missing: Missing = False, levels: Groups | None = None) -> None:
+        self._set_cells(other, missing)
         self._set(levels=read_levels(self, levels))
 
     @property
@@ -211,5 +312,5 @@ def as_domain(declared: object) -> Domain:
         if any(not isinstance(value, (str, int)) for value in declared):
             raise SchemaError(f"{shown(declared)}: listed values are texts or integers; use Bins for other numbers")
         return Listed(declared)
-    kinds = "Listed, Integers, Bins, Boolean, Merged"
+    kinds = "Listed, Integers, Bins, Boolean, Dates, Times, Merged"
     raise SchemaError(f"{shown(declared)}: expected a list of values, a range of integers, or {kinds}")

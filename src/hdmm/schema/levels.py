@@ -74,6 +74,15 @@ class Named(Mapping[str, _Value]):
         return repr(self._entries)
 
 
+def level_names(name: str, domain: Domain) -> dict[str, str]:
+    """Every name of a level of an attribute, and the level: those that come by themselves also have long names.
+
+    The level "month" of the attribute "admitted" is called "admitted month" too.
+    """
+    long = {f"{name} {level}": level for level in domain.implied}
+    return long | {level: level for level in domain.levels}
+
+
 def read_levels(domain: Domain, declared: Groups | None) -> Named[Level]:
     """The levels that a user declares over the cells of a domain; every value must be in exactly one group of each."""
     if declared is not None and not isinstance(declared, Mapping):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hdmm.errors import SchemaError, WorkloadError, nearest
 from hdmm.schema.bins import Bins
 from hdmm.schema.domain import COMPARE, OUTSIDE, Codes, Comparison, Domain, declared_once
-from hdmm.schema.kinds import Boolean, Listed, named_domain
+from hdmm.schema.kinds import Boolean, Integers, Listed, named_domain
 from hdmm.schema.levels import MAX_CELLS, Level, Named
 from hdmm.text import count_text
 
@@ -40,7 +40,7 @@ class Merged(Domain):
     """
 
     parts: Mapping[str, Domain]
-    levels: Mapping[str, Level] = field(init=False, repr=False, compare=False)
+    levels: _PartLevels = field(init=False, repr=False, compare=False)
     _flags: bool = field(init=False, repr=False, compare=False)
 
     def __init__(self, mapping: Mapping[str, object] | None = None, /, **parts: object) -> None:
@@ -61,14 +61,25 @@ class Merged(Domain):
     def declared(self) -> int:
         return prod(part.size for part in self.parts.values())
 
+    @property
+    def implied(self) -> tuple[str, ...]:
+        return self.levels.implied
+
     def value(self, code: int) -> str:
+        return self._joined(code, values=True)
+
+    def label(self, code: int) -> str:
+        return self._joined(code, values=False)
+
+    def _joined(self, code: int, *, values: bool) -> str:
         digits: list[int] = []
         for part in reversed(list(self.parts.values())):
             code, digit = divmod(code, part.size)
             digits.insert(0, digit)
         if self._flags:
             return "+".join(name for name, digit in zip(self.parts, digits, strict=True) if digit) or "none"
-        return ", ".join(_label(part, digit) for part, digit in zip(self.parts.values(), digits, strict=True))
+        cells = zip(self.parts.values(), digits, strict=True)
+        return ", ".join(_cell(part, digit, values=values) for part, digit in cells)
 
     def compare(self, operator: Comparison, literal: str) -> NDArray[np.bool_]:
         if operator not in ("=", "<>"):
@@ -108,12 +119,12 @@ class Merged(Domain):
         code = 0
         for part, digit in zip(self.parts.values(), digits, strict=True):
             code = code * part.size + digit
-        return code if OUTSIDE not in digits and self.value(code) == text else OUTSIDE
+        return code if OUTSIDE not in digits and text in (self.label(code), self.value(code)) else OUTSIDE
 
     def hint(self, text: str) -> str:
         if self.declared > _MAX_HINTED:
-            return f", whose values are written like {self.value(self.declared - 1)!r}"
-        return nearest(text, [self.value(code) for code in range(self.declared)])
+            return f", whose values are written like {self.label(self.declared - 1)!r}"
+        return nearest(text, [self.label(code) for code in range(self.declared)])
 
 
 @final
@@ -122,22 +133,27 @@ class _PartLevels(Mapping[str, Level]):
 
     def __init__(self, parts: Mapping[str, Domain]) -> None:
         self._parts = parts
-        self._owners = {name: name for name in parts}
+        self._owners: dict[str, tuple[str, str | None]] = {name: (name, None) for name in parts}
         for owner, part in parts.items():
             for name in part.levels:
+                if name in part.implied:
+                    continue
                 if name in self._owners:
                     raise SchemaError(f"level {name!r} of part {owner!r}: the name is taken; give each its own name")
-                self._owners[name] = owner
+                self._owners[name] = (owner, name)
+        long = {f"{owner} {name}": (owner, name) for owner, part in parts.items() for name in part.implied}
+        self.implied = tuple(name for name in long if name not in self._owners)
+        self._owners |= {name: long[name] for name in self.implied}
 
     def __getitem__(self, name: str) -> Level:
-        owner = self._owners[name]
+        owner, level = self._owners[name]
         sizes = [part.size for part in self._parts.values()]
         place = list(self._parts).index(owner)
         digits = np.tile(np.repeat(np.arange(sizes[place]), prod(sizes[place + 1 :])), prod(sizes[:place]))
         part = self._parts[owner]
-        if name == owner:
+        if level is None:
             return Level(part, digits)
-        return Level(part.levels[name].domain, part.levels[name].codes[digits])
+        return Level(part.levels[level].domain, part.levels[level].codes[digits])
 
     def __contains__(self, name: object) -> bool:
         return name in self._owners
@@ -160,14 +176,17 @@ def _check_labels(name: str, part: Domain, flags: bool) -> None:
     """Refuse names and listed values that would make a combination's label ambiguous."""
     if flags and ("+" in name or name == "none"):
         raise SchemaError(f"part {name!r}: labels join names by '+', and 'none' is the label of no part; rename it")
-    commas = [value for value in part.values if "," in value] if isinstance(part, Listed) and not flags else []
-    if commas:
-        raise SchemaError(f"part {name!r}: value {commas[0]!r} holds a comma, which separates parts; rename it")
+    texts = part.values if isinstance(part, Listed) else ()
+    labels = part.value_labels.values() if isinstance(part, (Listed, Integers)) else ()
+    for kind, given in (("value", texts), ("label", labels)):
+        commas = [text for text in given if "," in text]
+        if commas:
+            raise SchemaError(f"part {name!r}: {kind} {commas[0]!r} holds a comma, which separates parts; rename it")
 
 
-def _label(part: Domain, digit: int) -> str:
+def _cell(part: Domain, digit: int, *, values: bool) -> str:
     if digit < part.declared:
-        return str(part.value(digit))
+        return str(part.value(digit) if values else part.label(digit))
     return "missing" if part.missing and digit == part.size - 1 else "other"
 
 

@@ -32,7 +32,7 @@ _DIGITS = 18
 """Digits of a mantissa that fit int64."""
 _MAX_FAST = 24
 """Bytes of a text that is parsed by vectorised arithmetic; longer ones are parsed one by one."""
-_MAX_NUMBER = 4096
+MAX_NUMBER = 4096
 """Bytes of a number; a longer one is outside every domain."""
 _HUGE = 1 << 62
 """Larger numbers count as this one, which is outside every domain."""
@@ -88,7 +88,7 @@ def floors(
 
     pattern = DECIMAL if point else INTEGER
     for row in np.flatnonzero(~valid).tolist():
-        if length[row] <= _MAX_NUMBER and pattern.fullmatch(texts[row]):
+        if length[row] <= MAX_NUMBER and pattern.fullmatch(texts[row]):
             valid[row] = True
             floor[row], exact[row] = _slow_floor(texts[row], decimals)
     return valid, floor, exact

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.schema import Bins, Boolean, Domain, Integers, Listed, Merged, Schema
+from hdmm.schema import Bins, Boolean, Dates, Domain, Integers, Listed, Merged, Numeric, Schema, Times
 from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, scalar
 
 
@@ -22,32 +22,37 @@ def _read_domains(data: Any, place: Place) -> dict[str, Domain]:
     domains = {}
     for name, domain in mapping(data, place).items():
         with mistakes_at((*place, name)):
-            domains[name] = _read_domain(domain, (*place, name))
+            domains[name] = read_domain(domain, (*place, name))
     return domains
 
 
-def _read_domain(data: Any, place: Place) -> Domain:
+def read_domain(data: Any, place: Place) -> Domain:
+    """The domain of one attribute from plain data."""
     if data == "boolean":
         return Boolean()
     if isinstance(data, list):
         return Listed([scalar(item, (*place, i)) for i, item in enumerate(data)])
     if not isinstance(data, Mapping):
-        raise Mistake(place, "expected a list of values, {min, max}, {bins}, {values} or boolean, or {merged}")
+        raise Mistake(
+            place, "expected a list of values, {min, max}, {bins}, {values}, {date}, {time}, {merged} or boolean"
+        )
+    cells, numerals = ("other", "missing", "levels"), ("thousands", "point", "currency")
     allowed = {
-        "values": ("values", "other", "missing", "levels"),
-        "min": ("min", "max", "other", "missing", "levels"),
-        "bins": ("bins", "closed", "other", "missing", "levels"),
-        "boolean": ("boolean", "other", "missing", "levels"),
+        "values": ("values", "ignore_case", "aliases", "labels", *cells),
+        "min": ("min", "max", "decimals", "labels", *numerals, *cells),
+        "bins": ("bins", "closed", *numerals, *cells),
+        "boolean": ("boolean", *cells),
+        "date": ("date", "by", "format", *cells),
+        "time": ("time", "by", "format", *cells),
         "merged": ("merged",),
     }
     kinds = [kind for kind in allowed if kind in data]
     if len(kinds) != 1:
         every = sorted({key for keys in allowed.values() for key in keys})
         mapping(data, place, every)
-        raise Mistake(place, "expected exactly one of values, min and max, bins, boolean, merged")
+        raise Mistake(place, "expected exactly one of values, min and max, bins, boolean, date, time, merged")
     entries = mapping(data, place, allowed[kinds[0]], required=("min", "max") if kinds[0] == "min" else ())
-    extra: dict[str, Any] = {key: boolean(entries.get(key, False), (*place, key)) for key in ("other", "missing")}
-    extra["levels"] = _read_levels(entries.get("levels", {}), (*place, "levels"))
+    extra = {key: read(entries[key], (*place, key)) for key, read in _OPTIONS.items() if key in entries}
     match kinds[0]:
         case "merged":
             return Merged(_read_domains(entries["merged"], (*place, "merged")))
@@ -56,12 +61,23 @@ def _read_domain(data: Any, place: Place) -> Domain:
         case "min":
             return Integers(integer(entries["min"], (*place, "min")), integer(entries["max"], (*place, "max")), **extra)
         case "bins":
-            closed = boolean(entries.get("closed", False), (*place, "closed"))
             edges = [scalar(item, place) for item in items(entries["bins"], (*place, "bins"))]
-            return Bins(edges, closed=closed, **extra)
+            return Bins(edges, **extra)
+        case "date" | "time" as kind:
+            first, last = _read_ends(entries[kind], (*place, kind))
+            extra |= {name: scalar(entries[name], (*place, name)) for name in ("by", "format") if name in entries}
+            return Dates(first, last, **extra) if kind == "date" else Times(first, last, **extra)
     if not boolean(entries["boolean"], (*place, "boolean")):
         raise Mistake((*place, "boolean"), "expected true")
     return Boolean(**extra)
+
+
+def _read_ends(data: Any, place: Place) -> tuple[Any, Any]:
+    """The first and the last date or time."""
+    ends = [scalar(item, (*place, i)) for i, item in enumerate(items(data, place))]
+    if len(ends) != 2:
+        raise Mistake(place, "expected two values, the first and the last, for example [2020-01-01, 2024-12-31]")
+    return ends[0], ends[1]
 
 
 def _read_levels(data: Any, place: Place) -> dict[str, dict[str, list[Any]]]:
@@ -78,27 +94,84 @@ def _read_levels(data: Any, place: Place) -> dict[str, dict[str, list[Any]]]:
     return levels
 
 
+def _read_missing(data: Any, place: Place) -> bool | list[Any]:
+    return _read_texts(data, place) if isinstance(data, list) else boolean(data, place)
+
+
+def _read_aliases(data: Any, place: Place) -> dict[str, list[Any]]:
+    return {
+        value: _read_texts(texts if isinstance(texts, list) else [texts], (*place, value))
+        for value, texts in mapping(data, place).items()
+    }
+
+
+def _read_labels(data: Any, place: Place) -> dict[str, Any]:
+    return {value: scalar(label, (*place, value)) for value, label in mapping(data, place).items()}
+
+
+def _read_texts(data: list[Any], place: Place) -> list[Any]:
+    return [scalar(text, (*place, i)) for i, text in enumerate(data)]
+
+
+def _read_sign(data: Any, place: Place) -> str:
+    return str(scalar(data, place))
+
+
+_OPTIONS: Mapping[str, Callable[[Any, Place], Any]] = {
+    "closed": boolean,
+    "decimals": boolean,
+    "ignore_case": boolean,
+    "aliases": _read_aliases,
+    "labels": _read_labels,
+    "thousands": _read_sign,
+    "point": _read_sign,
+    "currency": _read_sign,
+    "other": boolean,
+    "missing": _read_missing,
+    "levels": _read_levels,
+}
+"""How each option of an attribute is read."""
+
+
 def domain_data(domain: Domain) -> Any:
     """A domain as plain data."""
     match domain:
         case Listed():
             data: dict[str, Any] = {"values": list(domain.values)}
+            data |= {"ignore_case": True} if domain.ignore_case else {}
+            data["aliases"] = {value: list(texts) for value, texts in domain.aliases.items()}
+            data["labels"] = dict(domain.value_labels)
         case Integers():
-            data = {"min": domain.min, "max": domain.max}
+            data = {"min": domain.min, "max": domain.max, "decimals": domain.decimals}
+            data["labels"] = dict(domain.value_labels)
         case Bins():
             data = {"bins": [f"{edge:f}" for edge in domain.edges]} | ({"closed": True} if domain.closed else {})
+        case Dates():
+            data = {"date": [domain.first.isoformat(), domain.last.isoformat()], **_periods_data(domain)}
+        case Times():
+            data = {"time": [domain.first, domain.last], **_periods_data(domain)}
         case Merged():
             return {"merged": {name: domain_data(part) for name, part in domain.parts.items()}}
         case _:
             data = {"boolean": True}
-    data |= {key: True for key in ("other", "missing") if getattr(domain, key)}
-    return data | ({"levels": _levels_data(domain)} if domain.levels else {})
+    if isinstance(domain, Numeric):
+        data |= {key: getattr(domain, key) for key in ("thousands", "point", "currency")}
+    data |= {"other": domain.other, "missing": list(domain.missing_texts) or domain.missing}
+    data |= {"levels": _levels_data(domain)}
+    return {key: value for key, value in data.items() if value is not None and value is not False and value != {}}
+
+
+def _periods_data(domain: Dates | Times) -> dict[str, Any]:
+    return {"by": domain.by} | ({} if domain.format is None else {"format": domain.format})
 
 
 def _levels_data(domain: Domain) -> dict[str, dict[str, list[Any]]]:
     levels: dict[str, dict[str, list[Any]]] = {}
     groups: set[str] = set()
-    for name, level in domain.levels.items():
+    for name in domain.levels:
+        if name in domain.implied:
+            continue
+        level = domain.levels[name]
         labels = [str(level.domain.value(group)) for group in range(level.domain.declared)]
         members = [np.flatnonzero(level.codes == group) for group in range(len(labels))]
         levels[name] = {label: _members(domain, cells, groups) for label, cells in zip(labels, members, strict=True)}
@@ -116,5 +189,8 @@ def _members(domain: Domain, cells: NDArray[np.int64], groups: set[str]) -> list
         case Integers():
             pairs = [(domain.value(first), domain.value(last)) for first, last in runs]
             return [low if low == high and str(low) not in groups else [low, high] for low, high in pairs]
+        case Dates() | Times():
+            begin, end = domain.ends()
+            return [[begin[first], end[last]] for first, last in runs]
     values = [str(domain.value(code)) for code in cells.tolist()]
     return [[value, value] if value in groups else value for value in values]

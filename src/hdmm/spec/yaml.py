@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TextIO, final
 
 from hdmm.errors import SpecError
 from hdmm.files.atomic import OversizedError, read_regular
@@ -70,6 +70,12 @@ def load_yaml(path: Path) -> tuple[Any, Callable[[tuple[str | int, ...]], int]]:
 
 def save_yaml(path: Path, data: Any) -> None:
     """Write plain data as YAML, short mappings and lists on one line."""
+    with path.open("w", encoding="utf-8") as file:
+        dump_yaml(data, file)
+
+
+def dump_yaml(data: Any, stream: TextIO, *, flow: bool = False) -> None:
+    """Write plain data as YAML to a stream; with ``flow`` on one line."""
     from ruamel.yaml import YAML
 
     def text(representer: Any, value: str) -> Any:
@@ -79,13 +85,12 @@ def save_yaml(path: Path, data: Any) -> None:
         )
 
     yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = None
+    yaml.default_flow_style = True if flow else None
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.width = 120
+    yaml.width = _MAX_LINE if flow else 120
     yaml.allow_unicode = True
     yaml.representer.add_representer(str, text)
-    with path.open("w", encoding="utf-8") as file:
-        yaml.dump(data, file)
+    yaml.dump(data, stream)
 
 
 @final
@@ -130,7 +135,8 @@ class _Reader:
             raise self._refuse(here, "anchors and aliases are not used in specs; write the value out")
         if isinstance(event, ScalarEvent):
             if _blank(event):
-                raise self._refuse(here, "a value is missing")
+                remedy = f'; if the text {event.value} is meant, write "{event.value}"' if event.value else ""
+                raise self._refuse(here, f"a value is missing{remedy}")
             return event.value, _Lines(line, {})
         return (self._items if isinstance(event, SequenceStartEvent) else self._mapping)(line, depth)
 

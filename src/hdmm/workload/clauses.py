@@ -88,6 +88,13 @@ def read_condition(condition: str, resolve: Resolve, domains: Mapping[str, Domai
     return _Reader(condition, resolve, domains).read(_parse(condition))
 
 
+def columns_of(condition: str) -> set[str]:
+    """The names that a condition uses, as they are written there."""
+    from sqlglot import exp
+
+    return {node.name for node in _parse(condition).find_all(exp.Column)}
+
+
 @contextmanager
 def shallow(condition: str) -> Iterator[None]:
     """Refuse a condition that is nested too deeply to be read or decided."""

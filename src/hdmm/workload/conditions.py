@@ -18,6 +18,7 @@ from hdmm.matrix import Condition
 from hdmm.matrix.condition import signed_boxes
 from hdmm.numbers import shown
 from hdmm.schema import Domain, Schema
+from hdmm.schema.levels import level_names
 from hdmm.workload.clauses import Conjunction, Leaf, Mask, Negation, Tree, check_cells, read_condition, shallow
 
 _MAX_COMBINATIONS = 1 << 20
@@ -32,11 +33,10 @@ def holds(condition: str, name: str, domain: Domain) -> Mask:
     """Which cells of an attribute satisfy a condition on it and on its levels."""
 
     def resolve(column: str) -> tuple[str, str | None]:
-        levels = [None, *domain.levels]
-        for level in levels:
-            if column == (level or name):
-                return name, level
-        close = [level for level in levels if column.lower() == (level or name).lower()]
+        meanings: dict[str, str | None] = {**level_names(name, domain), name: None}
+        if column in meanings:
+            return name, meanings[column]
+        close = [level for meant, level in meanings.items() if column.lower() == meant.lower()]
         if len(close) == 1:
             return name, close[0]
         near = closest(column, [name, *domain.levels])

@@ -29,7 +29,7 @@ class Prefix(Predicates):
     def labels(self, name: str, domain: Domain) -> list[Any]:
         if isinstance(domain, Bins):
             return [f"{_end(domain, code)} {domain.edges[code + 1]:f}" for code in range(domain.declared)]
-        return [f"<= {domain.value(code)}" for code in range(domain.declared)]
+        return [f"<= {high}" for high in domain.ends()[1]]
 
 
 @final
@@ -112,5 +112,5 @@ def _range_labels(domain: Domain, lows: NDArray[np.int64], highs: NDArray[np.int
         edges = [f"{edge:f}" for edge in domain.edges]
         close = ["]" if _end(domain, code) == "<=" else ")" for code in range(domain.declared)]
         return [f"[{edges[low]}, {edges[high + 1]}{close[high]}" for low, high in spans]
-    values = [str(domain.value(code)) for code in range(domain.declared)]
-    return [values[low] if low == high else f"{values[low]}..{values[high]}" for low, high in spans]
+    begin, end = domain.ends()
+    return [str(domain.label(low)) if low == high else f"{begin[low]}..{end[high]}" for low, high in spans]

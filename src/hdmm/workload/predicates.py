@@ -85,7 +85,12 @@ class Permuted(Predicates):
         if self.inner.conditional():
             raise WorkloadError("order: conditions and levels do not follow an order; write them without permuted")
         codes = self._codes(name, domain)
-        return Listed([domain.value(code) for code in codes], other=domain.other, missing=domain.missing)
+        values = [str(domain.value(code)) for code in codes]
+        labels = {value: str(domain.label(code)) for value, code in zip(values, codes, strict=True)}
+        spellings: dict[str, Any] = {}
+        if isinstance(domain, Listed):
+            spellings = {"ignore_case": domain.ignore_case, "aliases": domain.aliases}
+        return Listed(values, labels=labels, other=domain.other, missing=domain.missing, **spellings)
 
     def _codes(self, name: str, domain: Domain) -> list[int]:
         fits = len(self.order) == domain.declared  # checked first: the domain may have more values than memory holds

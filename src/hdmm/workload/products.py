@@ -14,9 +14,11 @@ from typing import TypeAlias, final
 from hdmm.errors import InputError, TooLargeError, WorkloadError, nearest
 from hdmm.numbers import NumberError, fraction, shown
 from hdmm.schema import Schema, writable
+from hdmm.workload.clauses import columns_of
 from hdmm.workload.encode import Encoder
 from hdmm.workload.encoded import Encoded
 from hdmm.workload.predicates import Predicates
+from hdmm.workload.values import Total
 
 Weight: TypeAlias = int | float | Fraction | Decimal | str
 
@@ -75,6 +77,16 @@ class Product:
                 "\"sex = 'F' OR age >= 65\""
             )
         object.__setattr__(self, "where", where)
+
+    @property
+    def asked(self) -> list[str]:
+        """The attributes that it has predicates on, other than Total."""
+        return [name for name, chosen in self.predicates.items() if not isinstance(chosen, Total)]
+
+
+def named_in(condition: str, schema: Schema) -> set[str]:
+    """The attributes that a condition names, themselves or by a level or a part."""
+    return {schema.resolve(column)[0] for column in columns_of(condition)}
 
 
 @final
@@ -194,6 +206,17 @@ class Workload:
     def encoded(self) -> Encoded:
         """The workload as an implicit matrix: a stack of Kronecker products (the paper's ImpVec)."""
         return self._encoder.finish()
+
+    @cached_property
+    def asked(self) -> tuple[str, ...]:
+        """The attributes that some product has predicates on, other than Total, or names in its condition.
+
+        Only these decide which records count; the columns of all others need not exist.
+        """
+        names = {name for product in self.products for name in product.asked}
+        for condition in {product.where for product in self.products if product.where is not None}:
+            names |= named_in(condition, self.schema)
+        return tuple(name for name in self.schema if name in names)
 
     @property
     def query_count(self) -> int:

@@ -226,4 +226,4 @@ def _joined(texts: list[str]) -> str:
 def _attribute(schema: Schema, column: Any) -> str:
     """The attribute or level that a column means."""
     attribute, level = schema.resolve(column.name)
-    return level or attribute
+    return attribute if level is None else schema.level_name(attribute, level)

@@ -9,11 +9,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm import matrix
+from hdmm import matrix, schema
 from hdmm.errors import WorkloadError, nearest
 from hdmm.matrix import Matrix
 from hdmm.numbers import shown
 from hdmm.schema import Domain
+from hdmm.schema.levels import level_names
 from hdmm.workload.conditions import holds
 from hdmm.workload.predicates import Predicates, value_text, zero_rows
 
@@ -75,7 +76,7 @@ class Level(Predicates):
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         _, groups = self._groups(name, domain)
-        labels = {level: domain.levels[level].domain.labels() for level in self.names}
+        labels = {level: own.domain.labels() for level, own in zip(self.names, self._levels(name, domain), strict=True)}
         if len(labels) == 1:
             return [labels[self.names[0]][code] for (code,) in groups]
         return [
@@ -86,12 +87,16 @@ class Level(Predicates):
     def conditional(self) -> bool:
         return True
 
+    def _levels(self, name: str, domain: Domain) -> list[schema.Level]:
+        meanings = level_names(name, domain)
+        for level in self.names:
+            if level not in meanings:
+                raise WorkloadError(f"{name!r} has no level {level!r}{nearest(level, domain.levels)}")
+        return [domain.levels[meanings[level]] for level in self.names]
+
     def _groups(self, name: str, domain: Domain) -> tuple[NDArray[np.int64], list[tuple[int, ...]]]:
         """The group of every cell, −1 for those that are not counted, and the code of each group on every level."""
-        for level in self.names:
-            if level not in domain.levels:
-                raise WorkloadError(f"{name!r} has no level {level!r}{nearest(level, domain.levels)}")
-        codes = np.stack([domain.levels[level].codes for level in self.names])
+        codes = np.stack([level.codes for level in self._levels(name, domain)])
         counted = np.ones(domain.size, bool) if self.where is None else _satisfied(self.where, name, domain)
         groups, which = np.unique(codes[:, counted], axis=1, return_inverse=True)
         cells = np.full(domain.size, -1, np.int64)

@@ -33,7 +33,7 @@ def table_columns(relation: Relation) -> list[Column]:
     """The columns with their declared types; no record is read."""
     with relation._tried(), relation.opened() as view:
         names = [str(name) for name in view.columns]
-        schema = view.table(names, False).schema()
+        schema = view.table(dict.fromkeys(names), False).schema()
         return [Column(name, _type(schema[name])) for name in names]
 
 
@@ -41,11 +41,11 @@ def table_texts(relation: Relation) -> Iterator[Piece]:
     """The values of all columns as texts; columns that cannot be read hold none."""
     with relation._tried(), relation.opened() as view:
         names = [str(name) for name in view.columns]
-        schema = view.table(names, False).schema()
+        schema = view.table(dict.fromkeys(names), False).schema()
         readable = [name for name in names if _type(schema[name]) != "unreadable"]
         if not readable:
             return
-        table = view.table(readable, True)
+        table = view.table(dict.fromkeys(readable), True)
         total, done = table.count().to_pyarrow().as_py(), 0
         for batch in batches(table):
             done += batch.num_rows

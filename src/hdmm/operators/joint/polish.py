@@ -205,6 +205,8 @@ class _Polish:
                 queries: tuple[Matrix, ...] = (Dense(rows[:, part.classes] / length),)
             else:
                 length = float(piece[0, 0] * part.queries.sum(axis=0).max())
+                if length <= _VANISHED * sensitivity:
+                    continue
                 queries = part.factors
             pairs = sorted(
                 [*zip(part.others, queries, strict=True), *((i, Identity(self._sizes[i])) for i in part.even)],
