@@ -19,13 +19,16 @@ def test_without_arguments_the_help_is_shown(run) -> None:
     assert "Publish counts about people without exposing any of them." in done.out + done.err
 
 
-@pytest.mark.parametrize("command", ["plan", "show", "release", "answer", "tables", "synthesize", "ledger", "demo"])
+@pytest.mark.parametrize(
+    "command", ["init", "plan", "show", "release", "answer", "tables", "synthesize", "ledger", "demo"]
+)
 def test_the_help_names_every_command(run, command: str) -> None:
     done = run("--help")
     assert (done.code, re.search(rf"\b{command}\b", done.out) is not None) == (0, True)
 
 
 HELP = {
+    "init": ["never a record", "DATA", "--public", "--codes", "--yes", "--output", "--table", "--encoding"],
     "plan": ["Needs no data", "SPEC", "--output", "SPEC.plan"],
     "show": ["before any of it is spent", "PLAN", "--epsilon", "--delta", "--rho"],
     "release": [

@@ -56,6 +56,14 @@ def test_a_marginal_of_one_cell_too_many_is_left_out() -> None:
     assert "sex × age" not in names(marginals(PERSON, max_cells=9))
 
 
+def test_a_limit_of_cells_goes_with_a_number_of_attributes() -> None:
+    assert names(marginals(PERSON, k=2, max_cells=9)) == ["sex × hispanic"]
+
+
+def test_a_limit_of_cells_goes_with_a_largest_number_of_attributes() -> None:
+    assert names(marginals(PERSON, up_to=1, max_cells=4)) == ["total", "sex", "hispanic"]
+
+
 def test_a_marginal_counts_each_cell() -> None:
     assert marginals(PERSON, k=2).product("sex × age").predicates == {"sex": Identity(), "age": Identity()}
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from hdmm import __version__
-from hdmm.cli import answers, check, ledger, others, plan, release
+from hdmm.cli import answers, check, init, ledger, others, plan, release
 from hdmm.cli.signals import stoppable
 from hdmm.errors import HdmmError
 from hdmm.syntax import messages_for
@@ -22,7 +22,7 @@ from hdmm.syntax import messages_for
 app = typer.Typer(
     name="hdmm",
     help="Publish counts about people without exposing any of them.\n\n"
-    "1. Write a spec: the columns of your data and the tables you want (see the README).\n\n"
+    "1. `hdmm init` writes a spec to start from: the columns of your data and the tables you want.\n\n"
     "2. `hdmm plan` finds what to measure, and `hdmm show` shows the error at a budget. Neither needs data.\n\n"
     "3. `hdmm ledger create` grants a privacy budget for your data.\n\n"
     "4. `hdmm release` charges it, measures the data once, and writes the tables with margins of error.\n\n"
@@ -40,7 +40,7 @@ app.add_typer(ledgers, name="ledger")
 _INTERRUPTED = 130
 """Typer's exit code for an interrupt."""
 _UNPUBLISHED = "anything that is not on disk was not published"
-for _command in (plan.plan, plan.show, release.release, answers.answer, answers.tables, answers.synthesize):
+for _command in (init.init, plan.plan, plan.show, release.release, answers.answer, answers.tables, answers.synthesize):
     app.command()(_command)
 app.command("check")(check.check_spec)
 for _other in (others.demo, others.paper):

@@ -1,6 +1,6 @@
 """Counting records where they are: text files line by line, tables by the engines that hold them.
 
-Only counts leave this package.
+Only counts leave this package, except by :mod:`hdmm.data.look`, which no release uses.
 """
 
 from __future__ import annotations

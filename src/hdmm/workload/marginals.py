@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
+from math import prod
 
 from hdmm.errors import TooLargeError, WorkloadError, is_integer, nearest
 from hdmm.numbers import shown
@@ -24,12 +25,14 @@ def marginals(
 ) -> Workload:
     """The marginals on every set of ``k`` attributes, of at most ``up_to``, of at most ``max_cells`` cells, or all.
 
-    Attributes in ``prefix`` are counted cumulatively. Products are named like ``"sex × age"``, the empty one
-    ``"total"``.
+    With ``max_cells`` beside ``k`` or ``up_to``, larger ones among these are left out. Attributes in ``prefix`` are
+    counted cumulatively. Products are named like ``"sex × age"``, the empty one ``"total"``.
 
     >>> person = Schema(sex=["F", "M"], age=range(115), hispanic=[False, True])
     >>> [product.name for product in marginals(person, k=2).products]
     ['sex × age', 'sex × hispanic', 'age × hispanic']
+    >>> [product.name for product in marginals(person, k=2, max_cells=10).products]
+    ['sex × hispanic']
 
     Arguments:
         schema: The attributes.
@@ -41,9 +44,10 @@ def marginals(
     """
     options = {"k": k, "up_to": up_to, "max_cells": max_cells, "all": all or None}
     chosen = [name for name, value in options.items() if value is not None]
-    if len(chosen) != 1:
+    if len(chosen) != 1 and chosen not in (["k", "max_cells"], ["up_to", "max_cells"]):
         raise WorkloadError(
-            f"marginals: give exactly one of k, up_to, max_cells and all; given: {', '.join(chosen) or 'none'}"
+            f"marginals: give exactly one of k, up_to, max_cells and all; given: {', '.join(chosen) or 'none'} "
+            "(max_cells may go with k or with up_to)"
         )
     for name in ("k", "up_to", "max_cells"):
         value = options[name]
@@ -57,10 +61,14 @@ def marginals(
         if name not in schema:
             raise WorkloadError(f"marginals: prefix attribute {name!r} is not in the schema{nearest(name, schema)}")
 
+    ways = [k] if k is not None else range(1 + (len(schema) if up_to is None else up_to))
     if max_cells is None:
-        sets = _sized(schema, [k] if k is not None else range(1 + (len(schema) if up_to is None else up_to)))
-    else:
+        sets = _sized(schema, ways)
+    elif k is None and up_to is None:
         sets = _small(schema, max_cells)
+    else:
+        sizes = dict(zip(schema.names, schema.sizes, strict=True))
+        sets = (names for names in _sized(schema, ways) if prod(sizes[name] for name in names) <= max_cells)
     predicates = {name: Prefix() if name in cumulative else Identity() for name in schema}
     empty = "total" if "total" not in schema else "grand total"
     products: list[Product] = []

@@ -1,0 +1,160 @@
+"""From data to a spec that reads it: every record of the public file is counted."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdmm import Spec
+from hdmm.data import count, open_source
+from hdmm.errors import DataError, InputError
+from hdmm.proposal import Request, columns_of, draft_by_name, draft_by_values, render
+
+TODAY = date(2025, 6, 1)
+
+
+def request(path, **options):
+    return Request(open_source(path), path.name, today=TODAY, **options)
+
+
+def by_values(path, **options):
+    return draft_by_values(request(path, public=True, **options), lambda done: None)[0]
+
+
+@pytest.fixture
+def people(tmp_path):
+    rows = ["patient_id,sex,age,wage,note"]
+    for at in range(600):
+        wage = "" if at % 50 == 0 else f"{(at * 37) % 997 * 13.25:.2f}"
+        rows.append(f"{at // 2},{'FM'[at % 2]},{at * 7 % 90},{wage},note {at}")
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path / "people.csv"
+
+
+def test_a_spec_of_public_data_counts_every_record(people, tmp_path):
+    (tmp_path / "spec.yaml").write_text(render(by_values(people)), encoding="utf-8")
+    spec = Spec.load(tmp_path / "spec.yaml")
+    tables = count(open_source(people), spec.schema, [(name,) for name in spec.schema])
+    assert {int(table.sum()) for table in tables} == {600}
+
+
+def test_the_spec_says_where_its_domains_came_from(people):
+    text = render(by_values(people))
+    assert "# A spec made by `hdmm init --public` on 2025-06-01 from people.csv, 600 records." in text
+    assert "outside the guarantee" in text
+
+
+def test_people_with_several_rows_are_the_unit(people):
+    assert (by_values(people).unit.rows, by_values(people).unit.id) == (2, "patient_id")
+
+
+def test_without_public_the_spec_says_that_no_record_was_looked_at(people):
+    text = render(draft_by_name(columns_of(request(people)), request(people)))
+    assert "no record was looked at" in " ".join(text.replace("#", "").split())
+
+
+@pytest.mark.parametrize("secret", ["Zx9QkWv", "8675309"])
+def test_without_public_no_record_changes_the_spec(tmp_path, secret):
+    path = tmp_path / "t.csv"
+    texts = []
+    for record in ("F,1,2", f"{secret},{secret},{secret}", "", '"' * 99):
+        path.write_text(f"sex,age,state\n{record}\n")
+        texts.append(render(draft_by_name(columns_of(request(path)), request(path))))
+    assert len(set(texts)) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ("low,sex", "tables of answers have a column of this name"),
+        ("a,a,sex", "several columns of this name"),
+        (",sex", "its header is empty"),
+        ('"a ""b""",sex', "without quotes"),
+    ],
+)
+def test_a_name_that_no_attribute_can_have_is_left_out(tmp_path, header, reason):
+    (tmp_path / "t.csv").write_text(
+        f"{header}\n" + "\n".join(["1,F", "2,M"] * 5).replace("1,", "1," * header.count(",")) + "\n"
+    )
+    draft = draft_by_name(columns_of(request(tmp_path / "t.csv")), request(tmp_path / "t.csv"))
+    assert reason in draft.left_out[0].reason
+
+
+def test_a_code_list_goes_before_values(tmp_path, people):
+    (tmp_path / "sex.csv").write_text("code,label\nF,Female\nX,Other\n")
+    (attribute,) = [a for a in by_values(people, codes=[str(tmp_path / "sex.csv")]).attributes if a.name == "sex"]
+    assert (attribute.domain["values"], attribute.domain["other"]) == (["F", "X"], True)
+
+
+def test_a_level_gets_a_name_of_its_own(tmp_path):
+    (tmp_path / "county.csv").write_text("code,label,sex\n1,a,x\n2,b,y\n")
+    (tmp_path / "t.csv").write_text("county,sex\n1,F\n")
+    asked = request(tmp_path / "t.csv", codes=[str(tmp_path / "county.csv")])
+    draft = draft_by_name(columns_of(asked), asked)
+    assert list(draft.attributes[0].domain["levels"]) == ["county sex"]
+
+
+def test_a_value_called_missing_needs_no_cell(tmp_path):
+    (tmp_path / "x.csv").write_text("code\na\nmissing\n")
+    asked = Request(None, None, codes=[str(tmp_path / "x.csv")], today=TODAY)
+    assert draft_by_name(columns_of(asked), asked).attributes[0].domain == {"values": ["a", "missing"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,x,2\n2,y,3\n", "one field more than the header, as R writes row names"),
+        ("a,b\n1\n2\n", "check the delimiter"),
+        ("a,b\n", "no records to look at"),
+    ],
+)
+def test_a_file_without_records_is_refused(tmp_path, text, message):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        by_values(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"x,y\ncaf\xe9,1\nb,2\n", "--encoding latin-1"), (b"x,y\n1,2\n3,4\n5\n", "another number of fields")],
+)
+def test_a_file_with_odd_lines_is_mentioned(tmp_path, content, message):
+    (tmp_path / "t.csv").write_bytes(content)
+    _, warnings = draft_by_values(request(tmp_path / "t.csv", public=True), lambda done: None)
+    assert message in warnings[0]
+
+
+def test_public_needs_data():
+    with pytest.raises(InputError, match="no data to look at"):
+        draft_by_values(Request(None, None, public=True), lambda done: None)
+
+
+def test_progress_is_reported(people):
+    reported: list[float] = []
+    draft_by_values(request(people, public=True), reported.append)
+    assert reported[-1] == 1.0
+
+
+plain = st.text("abcXYZ 0123456789+-.<>_/", min_size=1, max_size=6)
+numbers = st.integers(-500, 500).map(str)
+reals = st.floats(-1e6, 1e6).map(lambda number: f"{number:.3f}")
+columns = st.one_of(*(st.lists(kind, min_size=30, max_size=30) for kind in (plain, numbers, reals)))
+TODAYS_KEYS = {"values", "min", "max", "bins", "closed", "boolean", "other", "missing", "levels"}
+
+
+@given(st.lists(columns, min_size=1, max_size=4))
+def test_a_proposed_domain_holds_every_value(tmp_path_factory, columns):
+    directory = tmp_path_factory.mktemp("proposed")
+    path = directory / "t.csv"
+    lines = [",".join(f"c{at}" for at in range(len(columns))), *map(",".join, zip(*columns, strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    draft = by_values(path)
+    if not draft.attributes:
+        return
+    (directory / "spec.yaml").write_text(render(draft), encoding="utf-8")
+    if any(set(a.domain) - TODAYS_KEYS or isinstance(a.domain.get("missing"), list) for a in draft.attributes):
+        return
+    spec = Spec.load(directory / "spec.yaml")
+    tables = count(open_source(path), spec.schema, [(name,) for name in spec.schema])
+    assert {int(table.sum()) for table in tables} == {30}
