@@ -95,7 +95,7 @@ class CsvFile(Chunked):
 
     def _layout(self, line: bytes, schema: Schema, id: str | None) -> _Layout:
         columns = [column.decode(errors="surrogateescape") for column in header(line, ord(self.delimiter))]
-        remedy = partial(first_line_remedy, self.path, line, self.delimiter, needed_columns(schema, id))
+        remedy = partial(first_line_remedy, self.path, line, self.delimiter, list(needed_columns(schema, id)))
         if columns == [""]:
             raise DataError(f"{self.path}: there is no header; {remedy()}")
         check_columns(str(self.path), columns, schema, id, remedy)
