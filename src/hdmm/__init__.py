@@ -29,6 +29,7 @@ from hdmm.selection import select
 from hdmm.spec import Spec
 from hdmm.workload import (
     AllRange,
+    By,
     Custom,
     Identity,
     Level,
@@ -55,6 +56,7 @@ __all__ = [
     "Bins",
     "Boolean",
     "Budget",
+    "By",
     "Custom",
     "DatabaseTable",
     "Entry",
