@@ -46,12 +46,24 @@ def rows(predicates: Predicates, domain: Attribute) -> list[Row]:
         case ("custom", table):
             return [[Fraction(entry) for entry in row] for row in table]
         case ("not", inner):
-            return [[1 - entry for entry in row] for row in rows(inner, domain)]
+            return negated(inner, domain)
         case ("union", parts):
             return [row for part in parts for row in rows(part, domain)]
     _, inner, order = predicates
     places = {cell: place for place, cell in enumerate(order)}
     return [[row[places.get(cell, cell)] for cell in every] for row in rows(inner, reordered(domain, order))]
+
+
+def negated(predicates: Predicates, domain: Attribute) -> list[Row]:
+    """The negation of each predicate: that of a condition by SQL's logic, else everything but its cells."""
+    match predicates:
+        case ("where", condition):
+            return [_row(domain, _satisfying(("not", condition), domain))]
+        case ("union", parts):
+            return [row for part in parts for row in negated(part, domain)]
+        case ("not", inner):
+            return rows(inner, domain)
+    return [[1 - entry for entry in row] for row in rows(predicates, domain)]
 
 
 def groups(names: Sequence[str], condition: Condition | None, domain: Attribute) -> list[tuple[Any, list[int]]]:

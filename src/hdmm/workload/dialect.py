@@ -84,14 +84,31 @@ def _check_length(kind: str, text: str) -> None:
 
 @cache
 def _dialect() -> Any:
-    from sqlglot import Dialect, TokenType, exp, generator, tokens
+    from sqlglot import Dialect, TokenType, exp, generator, parser, tokens
+
+    def remainder(self: Any, node: Any) -> str:
+        """``a % b``, in parentheses within other arithmetic: MOD(a, b) is read without them."""
+        text = str(self.binary(node, "%"))
+        arithmetic = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)
+        return f"({text})" if isinstance(node.parent, arithmetic) else text
+
+    terms = dict(parser.Parser.TERM)
+    del terms[TokenType.MOD]
 
     class Hdmm(Dialect):
         class Tokenizer(tokens.Tokenizer):
             IDENTIFIERS: ClassVar = ['"', "`"]
             KEYWORDS: ClassVar = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV}
 
+        class Parser(parser.Parser):
+            TERM: ClassVar = terms  # "%" binds like "*", not like "+"
+            FACTOR: ClassVar = {**parser.Parser.FACTOR, TokenType.MOD: exp.Mod}
+
         class Generator(generator.Generator):
-            TRANSFORMS: ClassVar = {**generator.Generator.TRANSFORMS, exp.IntDiv: lambda self, e: self.binary(e, "//")}
+            TRANSFORMS: ClassVar = {
+                **generator.Generator.TRANSFORMS,
+                exp.IntDiv: lambda self, node: self.binary(node, "//"),
+                exp.Mod: remainder,
+            }
 
     return Hdmm

@@ -121,7 +121,7 @@ def remainder(left: int | Fraction, right: int | Fraction) -> int | Fraction | N
 def rounded(value: int | Fraction, places: int = 0) -> int | Fraction:
     """ROUND: to so many decimal places, halves away from zero."""
     scale = Fraction(10**places) if places >= 0 else Fraction(1, 10**-places)
-    size = floor(Fraction(abs(value)) * scale + Fraction(1, 2)) / scale
+    size = floor((-value if value < 0 else value) * scale + Fraction(1, 2)) / scale
     signed = -size if value < 0 else size
     return int(signed) if isinstance(value, int) and signed == int(signed) else signed
 
