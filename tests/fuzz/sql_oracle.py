@@ -38,7 +38,7 @@ class Difference:
 
 @dataclass
 class Tally:
-    """How many statements agreed, how many were too large for hdmm, and which differ."""
+    """How many statements agreed, how many hdmm refuses as it should, and which differ."""
 
     compared: int = 0
     skipped: int = 0
@@ -152,7 +152,7 @@ class Table:
         sql = f"SELECT {ours(group)} AS g, {count} AS n FROM t WHERE {ours(where)} GROUP BY 1 ORDER BY n DESC"
         return Question(sql, f"SELECT {duck(group)}, SUM(weight){counted} FROM t WHERE {duck(where)} GROUP BY 1")
 
-    def ours(self, question: "Question") -> dict[Any, int]:
+    def ours(self, question: "Question") -> dict[str, int]:
         """What hdmm counts: weights by group, None for the only one."""
         workload = hdmm.Workload(self.schema)
         if question.where is not None:
@@ -168,7 +168,7 @@ class Table:
         labels = grouped[0] if grouped else [None]
         return {_plain(label): answer for label, answer in zip(labels, answers, strict=True) if answer}
 
-    def theirs(self, translated: str) -> dict[Any, int]:
+    def theirs(self, translated: str) -> dict[str, int]:
         """What DuckDB counts."""
         rows = self.connection.execute(translated).fetchall()
         if len(rows[0]) == 1 if rows else False:
@@ -186,20 +186,12 @@ class Question:
     where: str | None = None
 
 
-def _plain(label: Any) -> Any:
+def _plain(label: Any) -> str:
     """A label as both write it."""
-    if label is None or isinstance(label, bool):
+    if label is None or isinstance(label, (bool, str)):
         return str(label)
-    if isinstance(label, str):
-        return {"True": "True", "False": "False"}.get(label, _number(label))
-    return _number(str(label))
-
-
-def _number(text: str) -> Any:
-    try:
-        return Fraction(text)
-    except ValueError:
-        return text
+    number = Fraction(label)
+    return str(number.numerator if number.denominator == 1 else float(number))
 
 
 def campaign(seeds: Iterable[int]) -> Tally:
@@ -222,7 +214,8 @@ def _compare(tally: Tally, seed: int, table: Table, question: Question) -> None:
         tally.skipped += 1
         return
     except WorkloadError as error:
-        if "no value of" in str(error) and not expected:
+        nobody = "no value of" in str(error) and not expected
+        if nobody or "declare it with missing: true" in str(error):
             tally.skipped += 1
             return
         found = f"{type(error).__name__}: {error}"

@@ -181,7 +181,8 @@ def _key(name: str, domain: Domain, expression: str) -> _Key:
 
 
 def _labels(values: Sequence[Value], expression: str) -> list[Any]:
-    labels = [_label(value) for value in values]
+    whole = all(value.denominator == 1 for value in values if isinstance(value, Fraction))
+    labels = [_label(value, whole=whole) for value in values]
     if len(set(labels)) < len(labels):
         raise WorkloadError(
             f"expression {expression!r}: 'missing' is the label of NULL, and 'other' that of other values; choose "
@@ -190,12 +191,12 @@ def _labels(values: Sequence[Value], expression: str) -> list[Any]:
     return labels
 
 
-def _label(value: Value) -> Any:
+def _label(value: Value, *, whole: bool) -> Any:
     match value:
         case None:
             return "missing"
         case Other():
             return "other"
         case Fraction():
-            return int(value) if value.denominator == 1 else float(value)
+            return int(value) if whole else float(value)
     return value

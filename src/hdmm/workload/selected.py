@@ -114,7 +114,8 @@ def asked(schema: Schema, node: Any, clause: str) -> Asked:
         attribute, level = schema.resolve(part.name)
         return exp.column(exp.to_identifier(level or attribute, quoted=not _NAME.fullmatch(level or attribute)))
 
-    names = list(dict.fromkeys(schema.resolve(column.name)[0] for column in node.find_all(exp.Column)))
+    found = {schema.resolve(column.name)[0] for column in node.find_all(exp.Column)}
+    names = sorted(found, key=schema.axis)
     if not names:
         raise WorkloadError(f"{clause} {sql(node)}: it is the same for all records; leave it out")
     if len(names) > 1:
@@ -122,7 +123,8 @@ def asked(schema: Schema, node: Any, clause: str) -> Asked:
             f"{clause} {sql(node)}: it is about {' and '.join(map(repr, names))}; group by an expression on each, or "
             "merge them into one attribute"
         )
-    return Asked(names[0], None, sql(node.transform(resolved)), sql(node), False)
+    expression = sql(node.transform(resolved))
+    return Asked(names[0], None, expression, expression, False)
 
 
 def _quoted(name: str) -> str:
