@@ -140,7 +140,7 @@ class Cells:
                 return operand.values
         self.compute(attribute)
         domain, codes = self._level(operand)
-        values = [*_declared(operand.name, domain), *[OTHER] * domain.other, *[None] * domain.missing]
+        values = [*_declared(operand.name, domain), *[OTHER] * domain.other, *[None] * bool(domain.missing)]
         return values if codes is None else [values[code] for code in codes.tolist()]
 
     def numbers(self, operand: Operand) -> Operand:
@@ -169,7 +169,7 @@ class Cells:
         if isinstance(operand, Column):
             domain, codes = self._level(operand)
             mask = np.zeros(domain.size, bool)
-            mask[domain.size - domain.missing :] = True
+            mask[domain.size - bool(domain.missing) :] = True
             return mask if codes is None else mask[codes]
         return np.array([value is None for value in self.values(operand, attribute)])
 
