@@ -44,6 +44,8 @@ audit: $(VENV)/dev  ## test every claim about noise and privacy at full size, an
 	@$(ONE_THREAD) $(PY) -m tests.audit
 
 fuzz: $(VENV)/dev  ## compare random workloads with an independent oracle, and show that planted faults are caught
+	@$(ONE_THREAD) $(PY) -m tests.fuzz.sql_campaign --faults
+	@$(ONE_THREAD) $(PY) -m tests.fuzz.sql_campaign --statements 5000
 	@$(ONE_THREAD) $(PY) -m tests.fuzz --faults
 	@$(ONE_THREAD) $(PY) -m tests.fuzz --workloads 2000 --single 300
 

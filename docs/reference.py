@@ -27,7 +27,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "marginals": (),
         "Product": (),
         **dict.fromkeys(("Identity", "Total", "Prefix", "AllRange", "Width", "Ranges", "Values", "Where", "Level"), ()),
-        **dict.fromkeys(("Permuted", "Custom", "Target"), ()),
+        **dict.fromkeys(("By", "Permuted", "Custom", "Target"), ()),
         "Spec": ("load", "save"),
     },
     "Selection": {

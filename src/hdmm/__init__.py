@@ -30,6 +30,7 @@ from hdmm.selection import select
 from hdmm.spec import Spec
 from hdmm.workload import (
     AllRange,
+    By,
     Custom,
     Identity,
     Level,
@@ -56,6 +57,7 @@ __all__ = [
     "Bins",
     "Boolean",
     "Budget",
+    "By",
     "CheckReport",
     "Custom",
     "DatabaseTable",

@@ -21,32 +21,48 @@ _COMPARE = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 def holds(condition: Condition, cells: Mapping[str, int], columns: Mapping[str, View]) -> bool:
     """Whether a record satisfies a condition; ``cells`` are those of its attributes."""
+    return truth(condition, cells, columns) is True
+
+
+def truth(condition: Condition, cells: Mapping[str, int], columns: Mapping[str, View]) -> bool | None:
+    """Whether a condition is true or false for a record, or None if that is unknown."""
     match condition:
         case ("and", parts):
-            return all(holds(part, cells, columns) for part in parts)
+            return _every([truth(part, cells, columns) for part in parts])
         case ("or", parts):
-            return any(holds(part, cells, columns) for part in parts)
+            return _opposite(_every([_opposite(truth(part, cells, columns)) for part in parts]))
         case ("not", inner):
-            return not holds(inner, cells, columns)
-        case ("const", truth):
-            return truth
+            return _opposite(truth(inner, cells, columns))
+        case ("const", value):
+            return value
     view = columns[condition[1]]
     cell = view.cells[cells[view.attribute]]
     match condition:
         case ("cmp", _, operator, value):
             return _compared(view.domain, cell, operator, value)
         case ("in", _, values):
-            return any(_compared(view.domain, cell, "=", value) for value in values)
+            return _opposite(_every([_compared(view.domain, cell, "<>", value) for value in values]))
         case ("between", _, low, high):
-            return _compared(view.domain, cell, ">=", low) and _compared(view.domain, cell, "<=", high)
+            return _every([_compared(view.domain, cell, ">=", low), _compared(view.domain, cell, "<=", high)])
         case ("bare", _):
-            return cell == 1
+            return _compared(view.domain, cell, "=", 1)
     return cell == view.domain.size - 1
 
 
-def _compared(domain: Attribute, cell: int, operator: str, value: Any) -> bool:
-    if cell >= domain.declared:
-        return False
+def _every(truths: Sequence[bool | None]) -> bool | None:
+    return False if False in truths else None if None in truths else True
+
+
+def _opposite(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _compared(domain: Attribute, cell: int, operator: str, value: Any) -> bool | None:
+    if domain.missing and cell == domain.size - 1:
+        return None
+    if cell >= domain.declared:  # other values differ from the declared ones, and are in no order
+        declared = domain.kind != "bins" and (domain.kind != "integers" or value in domain.labels())
+        return operator == "<>" if declared and operator in ("=", "<>") else None
     match domain.kind:
         case "integers":
             return _COMPARE[operator](Decimal(int(domain.values[0]) + cell), Decimal(value))

@@ -106,8 +106,13 @@ def _doubled(original: Any, self: Any, lines: bytes) -> Any:
     return found if found.people is not None else replace(found, count=2 * found.count, codes=codes)
 
 
-def _strict(original: Any, domain: Any, operator: str, literal: str) -> Any:
-    return original(domain, "<" if operator == "<=" else operator, literal)
+def _strict(original: Any, self: Any, operator: str, column: Any, texts: Any) -> Any:
+    return original(self, "<" if operator == "<=" else operator, column, texts)
+
+
+def _two_valued(original: Any, *arguments: Any) -> Any:
+    found = original(*arguments)
+    return replace(found, truth=np.where(found.truth > 0, 1, -1).astype(np.int8))
 
 
 FAULTS = {
@@ -115,7 +120,8 @@ FAULTS = {
     "predicted RMSE 2% too small": Fault("hdmm.plans.plan:rmse", _smaller),
     "~ leaves out other and missing": Fault("hdmm.workload.predicates:Not.matrix", _forgetful),
     "prefixes shifted by one": Fault("hdmm.workload.ordered:Prefix.matrix", _shifted),
-    "<= read as <": Fault("hdmm.workload.clauses:_compare", _strict),
+    "<= read as <": Fault("hdmm.workload.cells:Cells.any_of", _strict),
+    "NOT of unknown is true": Fault("hdmm.workload.cells:Cells.any_of", _two_valued),
     "sensitivity 2% too small": Fault("hdmm.privacy.unit:Unit.change", _understated),
     "replacing counted as adding": Fault("hdmm.privacy.unit:change_by_replacing", _added, "gaussian"),
     "bound 5% too high": Fault("hdmm.plans.plan:Plan.bound", _higher, "gaussian", "Residual"),

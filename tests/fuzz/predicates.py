@@ -2,8 +2,8 @@
 
 A set is a tuple: ``("identity", condition)``, ``("total",)``, ``("prefix",)``, ``("all_range",)``, ``("width", k)``,
 ``("ranges", pairs)``, ``("values", cells)``, ``("level", names, condition)``, ``("where", condition)``,
-``("custom", rows)``, ``("not", inner)``, ``("union", parts)`` or ``("permuted", inner, order)``. Cells are numbers;
-entries of custom rows are texts of decimals.
+``("by", condition)``, ``("custom", rows)``, ``("not", inner)``, ``("union", parts)`` or ``("permuted", inner, order)``.
+Cells are numbers; entries of custom rows are texts of decimals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from tests.fuzz.conditions import Condition, holds, random_condition, sql
+from tests.fuzz.conditions import Condition, attributes_of, holds, random_condition, sql
 from tests.fuzz.schemas import Attribute, View, views_of
 
 Predicates = tuple[Any, ...]
@@ -43,15 +43,31 @@ def rows(predicates: Predicates, domain: Attribute) -> list[Row]:
             return [_row(domain, cells) for _, cells in groups(names, condition, domain)]
         case ("where", condition):
             return [_row(domain, _satisfying(condition, domain))]
+        case ("by", condition):
+            chosen = _satisfying(condition, domain)
+            parts = sorted(part for part in (chosen, [cell for cell in every if cell not in chosen]) if part)
+            return [_row(domain, part) for part in parts]
         case ("custom", table):
             return [[Fraction(entry) for entry in row] for row in table]
         case ("not", inner):
-            return [[1 - entry for entry in row] for row in rows(inner, domain)]
+            return negated(inner, domain)
         case ("union", parts):
             return [row for part in parts for row in rows(part, domain)]
     _, inner, order = predicates
     places = {cell: place for place, cell in enumerate(order)}
     return [[row[places.get(cell, cell)] for cell in every] for row in rows(inner, reordered(domain, order))]
+
+
+def negated(predicates: Predicates, domain: Attribute) -> list[Row]:
+    """The negation of each predicate: that of a condition by SQL's logic, else everything but its cells."""
+    match predicates:
+        case ("where", condition):
+            return [_row(domain, _satisfying(("not", condition), domain))]
+        case ("union", parts):
+            return [row for part in parts for row in negated(part, domain)]
+        case ("not", inner):
+            return rows(inner, domain)
+    return [[1 - entry for entry in row] for row in rows(predicates, domain)]
 
 
 def groups(names: Sequence[str], condition: Condition | None, domain: Attribute) -> list[tuple[Any, list[int]]]:
@@ -101,6 +117,8 @@ def code(predicates: Predicates, domain: Attribute, columns: Mapping[str, View])
             return f"hdmm.Level({', '.join(map(repr, names))}{where})"
         case ("where", condition):
             return f"hdmm.Where({sql(condition, columns)!r})"
+        case ("by", condition):
+            return f"hdmm.By({_by(condition, columns)!r})"
         case ("custom", table):
             numbers = ["[" + ", ".join(row) + "]" for row in table]
             return f"hdmm.Custom([{', '.join(numbers)}])"
@@ -131,6 +149,8 @@ def data(predicates: Predicates, domain: Attribute, columns: Mapping[str, View])
             return {"values": [labels[cell] for cell in cells]}
         case ("level", names, condition):
             return {"level": list(names)} | ({} if condition is None else {"where": sql(condition, columns)})
+        case ("by", condition):
+            return {"by": _by(condition, columns)}
         case ("custom", table):
             return {"custom": [list(row) for row in table]}
         case ("not", inner):
@@ -139,6 +159,10 @@ def data(predicates: Predicates, domain: Attribute, columns: Mapping[str, View])
             return [data(part, domain, columns) for part in parts]
     _, inner, order = predicates
     return {"permuted": data(inner, reordered(domain, order), columns), "order": [labels[cell] for cell in order]}
+
+
+def _by(condition: Condition, columns: Mapping[str, View]) -> str:
+    return f"CASE WHEN {sql(condition, columns)} THEN 'yes' ELSE 'no' END"
 
 
 def _ends(pair: Sequence[int], domain: Attribute) -> list[str]:
@@ -167,7 +191,7 @@ def random_predicates(rng: Random, domain: Attribute, depth: int = 2, *, plain: 
                 return ("permuted", random_predicates(rng, other, depth - 1, plain=True), tuple(order))
     kinds = ["identity", "identity", "total", "prefix", "all_range", "width", "ranges", "values", "custom"]
     if not plain:
-        kinds += ["where", "where", "identity where", "level", "level"]
+        kinds += ["where", "where", "identity where", "level", "level", "by"]
     return _simple(rng, domain, rng.choice(kinds))
 
 
@@ -195,6 +219,10 @@ def _simple(rng: Random, domain: Attribute, kind: str) -> Predicates:
                 kind,
                 tuple(tuple(rng.choice(entries) for _ in range(domain.size)) for _ in range(rng.randint(1, 3))),
             )
+        case "by":
+            condition = random_condition(rng, columns, rng.choice((0, 1)))
+            about = attributes_of(condition, {view.domain.name: view for view in columns})
+            return (kind, condition) if about else ("prefix",)
         case "where":
             return (kind, random_condition(rng, columns, rng.choice((0, 0, 1, 2))))
         case "identity where":

@@ -135,7 +135,7 @@ def peak(run: Callable[[], object]) -> int:
 def test_a_table_of_a_million_answers_is_written_in_little_memory(format: Any) -> None:
     """In one piece the same table takes 60 MB and more, so the limit would be seen."""
     answers = np.random.default_rng(1).normal(size=1 << 20)
-    labels = {"a": pa.array(range(1 << 10)), "b": pa.array([f"<= {value}" for value in range(1 << 10)])}
+    labels = [{"a": pa.array(range(1 << 10))}, {"b": pa.array([f"<= {value}" for value in range(1 << 10)])}]
     rows = Rows(labels, answers, Accuracy((), np.array(2.0), np.array(4.0)), 1e-9)
     file = Nowhere()
     limit = 8e6
@@ -182,7 +182,7 @@ def test_what_repeats_is_almost_free_in_parquet() -> None:
     """Labels, a constant standard error and whole answers, in encodings that every reader knows."""
     answers = np.random.default_rng(2).normal(size=40_000)
     predicted = Accuracy((), np.array(2.0), np.array(4.0))
-    labels = {"a": pa.array(range(200)), "b": pa.array([f"<= {value}" for value in range(200)])}
+    labels = [{"a": pa.array(range(200))}, {"b": pa.array([f"<= {value}" for value in range(200)])}]
     rows = Rows(labels, answers, predicted, 0)
     sizes = {}
     for kind in (rows, Rows(rows.labels, np.rint(answers), predicted, 0)):

@@ -377,7 +377,7 @@ ENTRIES = {
     "a weight of zero": ("{name: a, weight: 0}", "expected a positive number, for example weight=2"),
     "a weight that is no number": ("{name: a, weight: heavy}", "weight='heavy': expected a positive number"),
     "a weight that is a list": ("{name: a, weight: [2]}", "workload[2].weight: expected a single value"),
-    "SQL": ("{name: a, sql: SELECT sex FROM people}", "a counting query selects COUNT"),
+    "SQL": ("{name: a, sql: SELECT sex FROM people}", "nothing is counted; select COUNT(*) beside the columns"),
     "SQL beside a product": (
         "{name: a, sql: x, product: {}}",
         "give one of product, marginals and sql, not product and",

@@ -118,27 +118,52 @@ def test_sql_that_can_never_hold_counts_nobody(where):
 
 
 OTHERS = {
-    "a comparison leaves them out": ("state <> 'CA' AND sex = 'F'", {("F", "NY")}),
-    "its negation does not": ("NOT state = 'CA' AND sex = 'F'", {("F", "NY"), ("F", "other"), ("F", "missing")}),
-    "neither does that of a disjunction": (
-        "NOT (state = 'CA' OR sex = 'M')",
-        {("F", "NY"), ("F", "other"), ("F", "missing")},
+    "what differs from a value": ("state <> 'CA' AND sex = 'F'", {("F", "NY"), ("F", "other")}),
+    "what does not equal it": ("NOT state = 'CA' AND sex = 'F'", {("F", "NY"), ("F", "other")}),
+    "neither of two": ("NOT (state = 'CA' OR sex = 'M')", {("F", "NY"), ("F", "other")}),
+    "what is true whatever is missing": (
+        "state = 'CA' OR sex = 'F'",
+        {("F", "CA"), ("F", "NY"), ("F", "other"), ("F", "missing"), ("M", "CA")},
     ),
-    "NOT IN": ("state NOT IN ('CA', 'NY') AND sex = 'M'", {("M", "other"), ("M", "missing")}),
-    "NOT BETWEEN": ("NOT state BETWEEN 'CA' AND 'NY' AND sex = 'M'", {("M", "other"), ("M", "missing")}),
+    "what is false whatever is missing": (
+        "NOT (state = 'CA' AND sex = 'F')",
+        {("F", "NY"), ("F", "other"), ("M", "CA"), ("M", "NY"), ("M", "other"), ("M", "missing")},
+    ),
+    "NOT IN": ("state NOT IN ('CA', 'NY') AND sex = 'M'", {("M", "other")}),
+    "NOT IN a list with NULL": ("state NOT IN ('CA', NULL) AND sex = 'M'", set()),
+    "an order": ("state >= 'CA' AND sex = 'M'", {("M", "CA"), ("M", "NY")}),
+    "NOT BETWEEN": ("NOT state BETWEEN 'CA' AND 'CA' AND sex = 'M'", {("M", "NY")}),
+    "NOT LIKE": ("state NOT LIKE 'C%' AND sex = 'M'", {("M", "NY")}),
     "missing": ("state IS NULL AND sex = 'M'", {("M", "missing")}),
     "not missing": (
         "NOT (state IS NULL OR sex = 'M')",
         {("F", "CA"), ("F", "NY"), ("F", "other")},
     ),
-    "bins": ("NOT (income >= 10 OR sex = 'F')", {("M", "[0, 10)"), ("M", "missing")}),
+    "not true": ("(state = 'CA') IS NOT TRUE AND sex = 'M'", {("M", "NY"), ("M", "other"), ("M", "missing")}),
+    "unknown": ("(state = 'CA' AND sex = 'M') IS UNKNOWN", {("M", "missing")}),
+    "bins": ("NOT (income >= 10 OR sex = 'F')", {("M", "[0, 10)")}),
     "twice": ("NOT (NOT (state = 'CA' AND sex = 'F'))", {("F", "CA")}),
 }
 
 
 @pytest.mark.parametrize(("where", "expected"), OTHERS.values(), ids=OTHERS)
-def test_cells_without_a_value_are_in_the_negation_of_every_comparison(where, expected):
+def test_cells_without_a_declared_value_follow_the_logic_of_sql(where, expected):
     assert cells(where) == expected
+
+
+def test_the_negation_of_a_condition_is_that_of_sql():
+    state = SCHEMA["state"]
+    for condition in ("state = 'CA'", "state >= 'NY'", "state IS NULL"):
+        negated = Where(f"NOT {condition}").matrix("state", state).dense()
+        np.testing.assert_array_equal((~Where(condition)).matrix("state", state).dense(), negated)
+        np.testing.assert_array_equal(
+            (~~Where(condition)).matrix("state", state).dense(), Where(condition).matrix("state", state).dense()
+        )
+
+
+def test_the_negation_of_a_union_negates_each_part_in_its_way():
+    rows = (~(Where("state = 'CA'") | Values(["CA"]))).matrix("state", SCHEMA["state"]).dense()
+    assert rows.tolist() == [[0, 1, 1, 0], [0, 1, 1, 1]]
 
 
 REFUSED = {
@@ -154,11 +179,12 @@ REFUSED = {
     "missing where nothing is missing": ("sex IS NULL OR age = 1", "'sex' has no cell for missing values"),
     "missing on a level where nothing is": ("\"age group\" IS NULL OR white", "has no cell for missing values"),
     "a number alone": ("white OR age", "'age' is not a condition: it is not boolean"),
-    "a level alone": ('white OR "age group"', "'age group' is not a condition: it is not boolean"),
-    "two attributes compared": ("white = black OR age = 1", "'black' is not a value; write texts in single quotes"),
-    "conditions compared": ("(sex = 'F') = (age = 1)", "is not an attribute; compare the attribute with a value"),
-    "a sub-query": ("sex = 'F' OR age IN (SELECT 1)", "is not supported"),
-    "a count": ("sex = 'F' OR COUNT(*) > 1", "is not an attribute"),
+    "a level alone": ('white OR "age group"', "'\"age group\"' is not a condition: it is not boolean"),
+    "two attributes compared": ("sex = state OR age = 1", "'sex' and 'state' are attributes of their own, and this"),
+    "conditions compared": ("(sex = 'F') = (age = 1)", "'sex' and 'age' are attributes of their own, and this looks"),
+    "a value of two attributes": ("CASE WHEN sex = 'F' THEN age ELSE 5 END > 3", "'sex' and 'age' are attributes of"),
+    "a sub-query": ("sex = 'F' OR age IN (SELECT 1)", "sub-queries are not supported"),
+    "a count": ("sex = 'F' OR COUNT(*) > 1", "only counts are answered, and a condition is about single records"),
     "two conditions": ("sex = 'F'; age = 1", "is not one condition"),
     "brackets that close too early": ("sex = 'F') OR (age = 1", "is not valid SQL"),
     "a name without its quotes": ("age group = 'child' OR white", "is not valid SQL"),
@@ -374,11 +400,11 @@ def test_planted_counts_come_back(operator, people):
     plan = hdmm.select(PLANNED, operators=[operator])
     made = hdmm.release(plan, people, hdmm.Budget(epsilon="200"), ledger=None)
     answers = {name: np.rint(table["answer"].to_numpy()).astype(int).tolist() for name, table in made.tables()}
-    assert made.table("either")["race"].to_pylist() == [False, True]
+    assert made.table("either")["white"].to_pylist() == [False, True]
     assert answers["either"] == [22, 11 + 33]
     assert made.table("neither")["state"].to_pylist() == ["CA", "NY", "other", "missing"]
     assert answers["neither"] == [0, 44, 0, 0]
-    assert answers["exactly one"] == [0, 11, 11, 11, 11, 11, 11, 11, 11 + 22 + 33, 11 + 22 + 33]
+    assert answers["exactly one"] == [0, 11, 11, 11, 11, 11, 11, 11, 11 + 22, 11 + 22]
     assert made.table("plain")["sex"].to_pylist() == ["F", "M", None]
     assert answers["plain"] == [22, 88, 110]
 

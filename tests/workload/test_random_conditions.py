@@ -1,6 +1,6 @@
 """Random conditions across attributes count the records for which they are true, under every strategy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
@@ -35,16 +35,25 @@ BUDGET = Budget(epsilon=1, delta="1e-6")
 RECORDS = np.random.default_rng(5).integers(0, PLAIN.sizes, (150, 3))
 
 Record = dict[str, Any]
-Truth = Callable[[Record], bool]
+Truth = Callable[[Record], bool | None]
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as SQL, and as a function of a record."""
+    """A condition as SQL, and its truth as a function of a record; None is unknown."""
 
     sql: str
     truth: Truth
+
+
+def opposite(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def every(truths: Iterable[bool | None]) -> bool | None:
+    found = list(truths)
+    return False if False in found else None if None in found else True
 
 
 def literal(value: Any) -> str:
@@ -53,7 +62,7 @@ def literal(value: Any) -> str:
 
 @st.composite
 def leaves(draw: st.DrawFn, names: str = "abc") -> Condition:
-    """A comparison, IN or BETWEEN on one attribute; no comparison holds for the cells other and missing."""
+    """A comparison, IN or BETWEEN on one attribute; other values differ from every declared one, and have no order."""
     name = draw(st.sampled_from(names))
     known = [value for value in VALUES[name] if value not in (OTHER, MISSING)]
     kind = draw(
@@ -61,9 +70,11 @@ def leaves(draw: st.DrawFn, names: str = "abc") -> Condition:
     )
     one, two = draw(st.sampled_from(known)), draw(st.sampled_from(known))
 
-    def on(test: Callable[[Any], bool]) -> Truth:
-        return lambda record: record[name] not in (OTHER, MISSING) and test(record[name])
+    def on(test: Callable[[Any], bool], *, other: bool | None = None) -> Truth:
+        fixed = {OTHER: other, MISSING: None}
+        return lambda record: fixed[record[name]] if record[name] in (OTHER, MISSING) else test(record[name])
 
+    different = {"=": False, "<>": True}
     match kind:
         case "bare":
             return Condition(name, lambda record: record[name])
@@ -71,16 +82,18 @@ def leaves(draw: st.DrawFn, names: str = "abc") -> Condition:
             return Condition(f"{name} = {literal(one)}", on(lambda value: bool(value == one)))
         case "compare":
             operator = draw(st.sampled_from(list(COMPARE)))
-            return Condition(f"{name} {operator} {literal(one)}", on(lambda value: COMPARE[operator](value, one)))
+            test = on(lambda value: COMPARE[operator](value, one), other=different.get(operator))
+            return Condition(f"{name} {operator} {literal(one)}", test)
         case "flipped":
             operator = draw(st.sampled_from(list(COMPARE)))
-            return Condition(f"{literal(one)} {operator} {name}", on(lambda value: COMPARE[operator](one, value)))
+            test = on(lambda value: COMPARE[operator](one, value), other=different.get(operator))
+            return Condition(f"{literal(one)} {operator} {name}", test)
         case "between":
             return Condition(f"{name} BETWEEN {literal(one)} AND {literal(two)}", on(lambda value: one <= value <= two))
-    inside = on(lambda value: value in (one, two))
+    inside = on(lambda value: value in (one, two), other=False)
     if kind == "in":
         return Condition(f"{name} IN ({literal(one)}, {literal(two)})", inside)
-    return Condition(f"{name} NOT IN ({literal(one)}, {literal(two)})", lambda record: not inside(record))
+    return Condition(f"{name} NOT IN ({literal(one)}, {literal(two)})", lambda record: opposite(inside(record)))
 
 
 @st.composite
@@ -91,11 +104,12 @@ def conditions(draw: st.DrawFn, depth: int = 4) -> Condition:
         return draw(leaves())
     if kind == "not":
         inner = draw(conditions(depth=depth - 1))
-        return Condition(f"NOT ({inner.sql})", lambda record: not inner.truth(record))
+        return Condition(f"NOT ({inner.sql})", lambda record: opposite(inner.truth(record)))
     parts = draw(st.lists(conditions(depth=depth - 1), min_size=2, max_size=2 + (depth == 1)))
     sql = f" {kind.upper()} ".join(f"({part.sql})" for part in parts)
-    holds = all if kind == "and" else any
-    return Condition(sql, lambda record: holds(part.truth(record) for part in parts))
+    if kind == "and":
+        return Condition(sql, lambda record: every(part.truth(record) for part in parts))
+    return Condition(sql, lambda record: opposite(every(opposite(part.truth(record)) for part in parts)))
 
 
 @st.composite
@@ -103,7 +117,7 @@ def disjunctions(draw: st.DrawFn) -> Condition:
     """One comparison on each attribute, joined by OR: everything minus one product, where nothing always holds."""
     parts = [draw(leaves(name)) for name in "abc"]
     sql = " OR ".join(part.sql for part in parts)
-    return Condition(sql, lambda record: any(part.truth(record) for part in parts))
+    return Condition(sql, lambda record: opposite(every(opposite(part.truth(record)) for part in parts)))
 
 
 @dataclass(frozen=True)
@@ -127,7 +141,7 @@ SETS: dict[str, list[Sets]] = {
     ],
     "b": [
         each("b", FULL),
-        Sets(Where("NOT b = 'x'"), [lambda value: value != "x"]),
+        Sets(Where("NOT b = 'x'"), [lambda value: value not in ("x", MISSING)]),
         Sets(Prefix(), [partial(contains, "xyz"[: end + 1]) for end in range(3)]),
     ],
     "c": [each("c", FULL), Sets(Where("c"), [lambda value: value])],
@@ -147,7 +161,7 @@ class Asked:
 def rows_of(schema: Schema, tests: dict[str, list[Callable[[Any], bool]]], truth: Truth | None) -> np.ndarray:
     names = list(schema)
     cells = list(combinations(*(VALUES[name][: schema[name].size] for name in names)))
-    holds = [truth is None or truth(dict(zip(names, cell, strict=True))) for cell in cells]
+    holds = [truth is None or truth(dict(zip(names, cell, strict=True))) is True for cell in cells]
     every = [tests.get(name, [lambda value: True]) for name in names]
     rows = [
         [

@@ -6,10 +6,10 @@ them. So their tables have no standard errors and no intervals, and name their e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NOTE = "biased: counts are kept from being negative, so small ones are too large on average; no interval is claimed"
 BOUND = "standard errors and intervals are upper bounds: those of answers from one block each, which err no less"
+Labels: TypeAlias = Sequence[Mapping[str, "pa.Array"]]
+"""For each attribute the columns of labels of its predicates: mostly one, several if it is grouped in several ways."""
 ROWS = 1 << 18
 """Rows computed at a time, and rows of a row group in a file: enough to be quick, and about 30 MB."""
 
@@ -32,7 +34,7 @@ ROWS = 1 << 18
 class Rows:
     """The rows of a table. Its answers are in memory; all other columns are computed when they are asked for."""
 
-    labels: Mapping[str, pa.Array]
+    labels: Labels
     """The labels of every attribute's predicates; rows are row-major over the attributes."""
     answers: Array
     predicted: Accuracy | None
@@ -99,20 +101,27 @@ def pieces(array: Array) -> Iterator[Array]:
     return (array[start : start + ROWS] for start in range(0, len(array), ROWS))
 
 
-def labels(schema: Schema, predicates: Mapping[str, Predicates]) -> dict[str, pa.Array]:
+def labels(schema: Schema, predicates: Mapping[str, Predicates]) -> Labels:
     """The labels of the predicates on every attribute, in schema order."""
-    return {name: _column(predicates[name].labels(name, schema[name])) for name in schema if name in predicates}
+    columns = []
+    for name in schema:
+        if name in predicates:
+            chosen = predicates[name]
+            pairs = zip(chosen.titles(name), chosen.columns(name, schema[name]), strict=True)
+            columns.append({title: _column(values) for title, values in pairs})
+    return columns
 
 
-def label_columns(labels: Mapping[str, pa.Array], start: int, stop: int) -> dict[str, pa.Array]:
+def label_columns(labels: Labels, start: int, stop: int) -> dict[str, pa.Array]:
     """The columns of labels of the rows from ``start`` to before ``stop``, row-major over the attributes."""
     import pyarrow as pa
 
     if not labels:
         return {}
-    places = np.unravel_index(np.arange(start, stop), [len(values) for values in labels.values()])
-    pairs = zip(labels.items(), places, strict=True)
-    return {name: values.take(pa.array(place)) for (name, values), place in pairs}
+    sizes = [len(next(iter(columns.values()))) for columns in labels]
+    places = np.unravel_index(np.arange(start, stop), sizes)
+    pairs = zip(labels, places, strict=True)
+    return {name: values.take(pa.array(place)) for columns, place in pairs for name, values in columns.items()}
 
 
 def _column(values: list[Any]) -> pa.Array:

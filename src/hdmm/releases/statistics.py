@@ -89,8 +89,8 @@ def shares(estimates: Estimates, name: str, within: Sequence[str], level: float)
     if isinstance(within, str) or not set(within) <= set(product.predicates):
         raise InputError(f"within={within!r}: expected a list of attributes among {list(product.predicates)}")
     names = [attribute for attribute in schema if attribute in product.predicates]
-    if "share" in names:
-        raise InputError("attribute 'share': a table of shares has a column of this name; use share(), or rename it")
+    if any("share" in product.predicates[attribute].titles(attribute) for attribute in names):
+        raise InputError("column 'share': a table of shares has a column of this name; use share(), or rename it")
     rows = {schema.axis(attribute): rows_of(schema, attribute, product.predicates[attribute]) for attribute in names}
     kept = {schema.axis(attribute) for attribute in within}
     shape = tuple(map(len, rows.values()))

@@ -51,7 +51,8 @@ def write_table(
     if format == "csv":
         from pyarrow import csv
 
-        shown = partial(present, totals=total_labels(rows.labels), digits=digits)
+        labels = {title: values for columns in rows.labels for title, values in columns.items()}
+        shown = partial(present, totals=total_labels(labels), digits=digits)
         writer = csv.CSVWriter(file, shown(rows.some(0, 0)).schema)
         batches = map(shown, batches)
     else:

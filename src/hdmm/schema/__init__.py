@@ -18,6 +18,7 @@ from hdmm.schema.times import Times
 
 __all__ = [
     "OUTSIDE",
+    "RESERVED",
     "Bins",
     "Boolean",
     "Codes",
@@ -35,7 +36,7 @@ __all__ = [
     "writable",
 ]
 
-_RESERVED = ("answer", "stderr", "low", "high", "estimator")
+RESERVED = ("answer", "stderr", "low", "high", "estimator")
 """Columns of answer tables, which no attribute may be called."""
 
 
@@ -59,7 +60,7 @@ class Schema(Mapping[str, Domain]):
     def __init__(self, mapping: Mapping[str, object] | None = None, /, **attributes: object) -> None:
         self._domains: dict[str, Domain] = {}
         for name, declared in declared_once("attribute", mapping, attributes).items():
-            if name in _RESERVED:
+            if name in RESERVED:
                 raise SchemaError(f"attribute {name!r}: the name is taken by a column of answer tables; rename it")
             self._domains[name] = named_domain("attribute", name, declared)
         if not self._domains:

@@ -47,6 +47,13 @@ def _(predicates: p.Level) -> Any:
 
 
 @predicates_data.register
+def _(predicates: p.By) -> Any:
+    (first, text), *more = predicates.expressions
+    by = text if first == text and not more else dict(predicates.expressions)
+    return {"by": by} | ({} if predicates.where is None else {"where": predicates.where})
+
+
+@predicates_data.register
 def _(predicates: p.Union) -> Any:
     return [predicates_data(part) for part in predicates.parts]
 

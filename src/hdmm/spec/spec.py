@@ -206,11 +206,13 @@ def _read_predicates(data: Any, place: Place) -> p.Predicates:
         return reduce(or_, parts)
     if isinstance(data, Mapping) and "level" in data:
         return _read_level(data, place)
-    entries = mapping(data, place, (*_KEYS, "level", "order"))
+    if isinstance(data, Mapping) and "by" in data:
+        return _read_by(data, place)
+    entries = mapping(data, place, (*_KEYS, "level", "by", "order"))
     kinds = [key for key in _KEYS if key in entries]
     if len(kinds) != 1 or ("order" in entries and kinds != ["permuted"]):
         words = ", ".join(WORDS)
-        raise Mistake(place, f"expected one of the words {words}, or one of the keys {', '.join(_KEYS)}, level")
+        raise Mistake(place, f"expected one of the words {words}, or one of the keys {', '.join(_KEYS)}, level, by")
     (key,) = kinds
     value, here = entries[key], (*place, key)
     match key:
@@ -237,3 +239,14 @@ def _read_level(data: Mapping[str, Any], place: Place) -> p.Level:
     here: Place = (*place, "level")
     names = entries["level"] if isinstance(entries["level"], list) else [entries["level"]]
     return p.Level(*(str(scalar(name, here)) for name in names), where=_text(entries, "where", place))
+
+
+def _read_by(data: Mapping[str, Any], place: Place) -> p.By:
+    entries = mapping(data, place, ("by", "where"))
+    here: Place = (*place, "by")
+    by = entries["by"]
+    if isinstance(by, Mapping):
+        expressions: Any = {name: str(scalar(text, (*here, name))) for name, text in mapping(by, here).items()}
+    else:
+        expressions = str(scalar(by, here))
+    return p.By(expressions, where=_text(entries, "where", place))

@@ -1,123 +1,52 @@
-"""SQL conditions read into trees: leaves, each decided on one attribute for every cell, under AND and NOT."""
+"""SQL conditions read into trees: leaves, each decided on one attribute for every cell, under AND, NOT and IS."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdmm.errors import TooLargeError, WorkloadError
-from hdmm.memory.limit import memory_limit
-from hdmm.memory.workspace import DENSE_LIMIT
+from hdmm.errors import InputError, WorkloadError
 from hdmm.numbers import shown
 from hdmm.schema import Boolean, Comparison, Domain
-from hdmm.text import count_text
+from hdmm.workload.cells import Cells, Column, Computed, Constant, Operand, Resolve
+from hdmm.workload.dialect import CONDITIONS, parse_condition, parse_expression, sql
+from hdmm.workload.expressions import Expressions, is_condition
+from hdmm.workload.scalars import Other, like, lower
+from hdmm.workload.truth import Conjunction, Is, Leaf, Negation, Tree, disjunction, truth_of, truth_value
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-Mask = NDArray[np.bool_]
-Resolve: TypeAlias = Callable[[str], tuple[str, str | None]]
-"""From a column's name to an attribute, and to one of its levels or None."""
-
-_SUPPORTED = "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses"
 _COMPARISONS: dict[str, Comparison] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 """The parser's names of comparisons."""
-_MIRROR: dict[Comparison, Comparison] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-_MAX_CHARACTERS = 1 << 20
-"""Characters of a condition."""
-_MAX_CELLS = DENSE_LIMIT
-"""Cells of an attribute, and of all comparisons of a condition, whose outcomes are kept."""
-_MAX_COMPARED = 1 << 30
-"""Cells of all comparisons of a condition; every value of an IN is one."""
-_BYTES_PER_CELL = 64
-"""Bytes for each cell of an attribute while a condition on it is decided."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """A condition on one attribute, decided for each of its cells."""
-
-    attribute: str
-    mask: Mask
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Conjunction:
-    """Every part holds."""
-
-    parts: tuple[Tree, ...]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Negation:
-    """The inner condition does not hold."""
-
-    inner: Tree
-
-
-Tree: TypeAlias = Leaf | Conjunction | Negation | bool
-
-
-def check_cells(name: str, domain: Domain) -> None:
-    """Refuse an attribute that has too many cells to keep something for each of them."""
-    most = min(memory_limit() // _BYTES_PER_CELL, _MAX_CELLS)
-    if domain.size > most:
-        raise TooLargeError(
-            f"{name!r} has {count_text(domain.size)} values, and these predicates look at each of them; about "
-            f"{count_text(most)} values fit: declare bins or a coarser domain"
-        )
 
 
 def read_condition(condition: str, resolve: Resolve, domains: Mapping[str, Domain]) -> Tree:
     """The tree of a condition on attributes with these domains."""
-    if len(condition) > _MAX_CHARACTERS:
-        raise TooLargeError(
-            f"condition {shown(condition)}: at most {_MAX_CHARACTERS:,} characters are read; use ranges, levels or IN "
-            "in place of long chains, or ask for its parts as products of their own"
-        )
-    return _Reader(condition, resolve, domains).read(_parse(condition))
+    node = parse_condition(condition)
+    return _Reader("condition", condition, resolve, domains).condition(node)
+
+
+def read_expression(expression: str, resolve: Resolve, domains: Mapping[str, Domain]) -> Column | Computed:
+    """The values of an expression on one attribute."""
+    node = parse_expression(expression)
+    return _Reader("expression", expression, resolve, domains).expression(node)
 
 
 def columns_of(condition: str) -> set[str]:
     """The names that a condition uses, as they are written there."""
     from sqlglot import exp
 
-    return {node.name for node in _parse(condition).find_all(exp.Column)}
+    return {node.name for node in parse_condition(condition).find_all(exp.Column)}
 
 
 @contextmanager
-def shallow(condition: str) -> Iterator[None]:
-    """Refuse a condition that is nested too deeply to be read or decided."""
+def shallow(text: str) -> Iterator[None]:
+    """Refuse a condition or an expression that is nested too deeply to be read or decided."""
     try:
         yield
     except RecursionError:
-        raise WorkloadError(f"condition {condition[:60]!r}… is nested too deeply; {_SUPPORTED}") from None
-
-
-@lru_cache(maxsize=1024)
-def _parse(condition: str) -> exp.Expression:
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        statements = sqlglot.parse(f"SELECT 1 WHERE {condition}")
-    except (SqlglotError, RecursionError):
-        raise WorkloadError(f"condition {shown(condition)} is not valid SQL; {_SUPPORTED}") from None
-    clauses = statements[0].args if len(statements) == 1 and statements[0] is not None else {}
-    where = clauses.get("where")
-    if where is None or any(value for key, value in clauses.items() if key not in ("expressions", "where", "kind")):
-        raise WorkloadError(f"condition {shown(condition)} is not one condition; {_SUPPORTED}")
-    return where.this
+        raise WorkloadError(f"condition {text[:60]!r}… is nested too deeply; {CONDITIONS}") from None
 
 
 def _chain(node: Any) -> list[Any]:
@@ -134,123 +63,179 @@ def _chain(node: Any) -> list[Any]:
 
 @final
 class _Reader:
-    """Turns the parsed condition into leaves, each decided on its attribute."""
+    """Turns a parsed condition into leaves, each decided on its attribute."""
 
-    def __init__(self, condition: str, resolve: Resolve, domains: Mapping[str, Domain]) -> None:
-        self.condition = condition
-        self.resolve = resolve
-        self.domains = domains
-        self._kept = self._compared = 0
+    def __init__(self, kind: str, text: str, resolve: Resolve, domains: Mapping[str, Domain]) -> None:
+        self._place = f"{kind} {shown(text)}"
+        self._cells = Cells(text, resolve, domains)
+        self._expressions = Expressions(self._cells, self._read)
 
-    def read(self, node: Any) -> Tree:
+    def condition(self, node: Any) -> Tree:
+        """The tree of a condition; a refusal begins with it."""
+        with self._located():
+            return self._read(node)
+
+    def expression(self, node: Any) -> Column | Computed:
+        """The values of an expression; a refusal begins with it."""
+        with self._located():
+            operand = self._expressions.read(node)
+            if isinstance(operand, Constant):
+                raise WorkloadError("it is the same for all records; use an attribute in it")
+            return operand
+
+    @contextmanager
+    def _located(self) -> Iterator[None]:
+        try:
+            yield
+        except InputError as error:
+            message = str(error)
+            raise type(error)(message if message.startswith("condition ") else f"{self._place}: {error}") from None
+
+    def _read(self, node: Any) -> Tree:
         from sqlglot import exp
 
         match node:
             case exp.Paren():
-                return self.read(node.this)
+                return self._read(node.this)
             case exp.And():
-                return Conjunction(tuple(self.read(part) for part in _chain(node)))
-            case exp.Or():  # by De Morgan's law
-                return Negation(Conjunction(tuple(Negation(self.read(part)) for part in _chain(node))))
+                return Conjunction(tuple(self._read(part) for part in _chain(node)))
+            case exp.Or():
+                return disjunction(*(self._read(part) for part in _chain(node)))
+            case exp.Not() if isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
+                return Negation(self._null(node.this.this, negated=True))
             case exp.Not():
-                return Negation(self.read(node.this))
-            case exp.Column():
-                return self._bare(node)
-            case exp.Boolean():
-                return bool(node.this)
+                return Negation(self._read(node.this))
             case exp.Is() if isinstance(node.expression, exp.Null):
-                return self._missing(node.this)
+                return self._null(node.this)
+            case exp.Is() if isinstance(node.expression, exp.Boolean):
+                return Is(self._read(node.this), bool(node.expression.this))
             case exp.In() if node.expressions:
-                values = [self._literal(item) for item in node.expressions]
-                return self._leaf(node.this, lambda domain: _any(domain, values), len(values))
-            case exp.Between() if not node.args.get("symmetric"):
-                low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
-                return self._leaf(node.this, lambda domain: _compare(domain, ">=", low) & _compare(domain, "<=", high))
+                return self._in(node)
+            case exp.Between():
+                return self._between(node)
+            case exp.Like() | exp.ILike():
+                return self._like(node, None)
+            case exp.Escape() if isinstance(node.this, (exp.Like, exp.ILike)):
+                return self._like(node.this, node.expression)
+            case exp.NullSafeEQ():
+                return self._same(node)
+            case exp.NullSafeNEQ():
+                return Negation(self._same(node))
             case _ if type(node).__name__ in _COMPARISONS:
                 operator = _COMPARISONS[type(node).__name__]
-                column, value = node.this, node.expression
-                if not isinstance(column, exp.Column):
-                    column, value, operator = value, column, _MIRROR[operator]
-                self._column(column)
-                literal = self._literal(value)
-                return self._leaf(column, lambda domain: _compare(domain, operator, literal))
-        raise self._refuse(f"{node.sql()!r} is not supported; {_SUPPORTED}")
+                return self._cells.compare(operator, *self._sides(node.this, node.expression))
+        if is_condition(node):
+            text = repr(sql(node))
+            if node.find(exp.Query) is not None:
+                raise WorkloadError(f"{text}: sub-queries are not supported; write the values one by one")
+            raise WorkloadError(f"{text} is not supported; {CONDITIONS}")
+        return self._bare(node)
 
-    def _column(self, node: Any) -> tuple[str, str | None]:
+    def _sides(self, *nodes: Any) -> tuple[Operand, ...]:
+        """The operands of a comparison; a column without quotes may be meant as a text."""
         from sqlglot import exp
 
-        if not isinstance(node, exp.Column):
-            raise self._refuse(f"{node.sql()!r} is not an attribute; compare the attribute with a value")
-        try:
-            return self.resolve(node.name)
-        except WorkloadError as error:
-            raise self._refuse(str(error)) from None
+        operands = []
+        for place, node in enumerate(nodes):
+            if isinstance(node, (exp.Is, exp.Not)):  # the parser binds IS before comparisons, databases after them
+                raise WorkloadError(
+                    f"{sql(node)!r} is ambiguous beside a comparison; put what IS is about in parentheses"
+                )
+            try:
+                operands.append(self._expressions.read(node))
+            except WorkloadError:
+                if place and isinstance(node, exp.Column) and not node.table:
+                    raise WorkloadError(
+                        f"{sql(node)!r} is neither an attribute nor a value; write texts in single quotes, as in "
+                        f"'{node.name}'"
+                    ) from None
+                raise
+        return tuple(operands)
 
-    def _leaf(self, node: Any, decide: Callable[[Domain], Mask], comparisons: int = 1) -> Leaf:
-        """Decide on the attribute itself, or on its level and from there on the attribute."""
-        name, level = self._column(node)
-        domain = self.domains[name]
-        check_cells(name, domain)
-        self._kept += domain.size
-        self._compared += domain.size * comparisons
-        if self._kept > _MAX_CELLS or self._compared > _MAX_COMPARED:
-            raise TooLargeError(
-                f"condition {shown(self.condition)}: it compares {name!r}, of {count_text(domain.size)} values, too "
-                f"often; about {count_text(_MAX_CELLS // domain.size)} comparisons fit: use ranges (BETWEEN) or a level"
-            )
-        try:
-            if level is None:
-                return Leaf(name, decide(domain))
-            coarse = domain.levels[level]
-            return Leaf(name, decide(coarse.domain)[coarse.codes])
-        except WorkloadError as error:
-            raise self._refuse(str(error)) from None
+    def _in(self, node: Any) -> Tree:
+        left, *items = self._sides(node.this, *node.expressions)
+        texts = [item.text for item in items if isinstance(item, Constant) and item.text is not None]
+        nulls = any(isinstance(item, Constant) and item.value is None for item in items)
+        if not isinstance(left, Column) or len(texts) + sum(item == Constant(None, None) for item in items) < len(
+            items
+        ):
+            return disjunction(*(self._cells.compare("=", left, item) for item in items))
+        unknown: tuple[Tree, ...] = (None,) if nulls else ()
+        return disjunction(*((self._cells.any_of("=", left, texts),) if texts else ()), *unknown)
 
-    def _bare(self, node: Any) -> Leaf:
-        def decide(domain: Domain) -> Mask:
-            if not isinstance(domain, Boolean):
-                raise WorkloadError(f"{node.name!r} is not a condition: it is not boolean; compare it with a value")
-            return _compare(domain, "=", "true")
+    def _between(self, node: Any) -> Tree:
+        value, low, high = self._sides(node.this, node.args["low"], node.args["high"])
 
-        return self._leaf(node, decide)
+        def between(least: Operand, most: Operand) -> Tree:
+            return Conjunction((self._cells.compare(">=", value, least), self._cells.compare("<=", value, most)))
 
-    def _missing(self, node: Any) -> Leaf:
-        def decide(domain: Domain) -> Mask:
-            if not domain.missing:
-                raise WorkloadError(f"{node.name!r} has no cell for missing values; declare it with missing: true")
-            mask = np.zeros(domain.size, bool)
-            mask[-1] = True
-            return mask
+        return disjunction(between(low, high), between(high, low)) if node.args.get("symmetric") else between(low, high)
 
-        return self._leaf(node, decide)
-
-    def _literal(self, node: Any) -> str:
+    def _like(self, node: Any, escape: Any) -> Tree:
         from sqlglot import exp
 
-        if isinstance(node, exp.Literal):
-            return str(node.this)
-        if isinstance(node, exp.Boolean):
-            return "true" if node.this else "false"
-        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return f"-{node.this.this}"
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
-            raise self._refuse(f"{node.sql()!r} is not a value; write texts in single quotes, as in '{node.name}'")
-        raise self._refuse(
-            f"{node.sql()!r} is not a value; compare with a number, a text in single quotes, true or false"
-        )
+        operand, pattern = self._sides(node.this, node.expression)
+        given = Constant(None, None) if escape is None else self._expressions.read(escape)
+        mark = given.value if isinstance(given, Constant) else None
+        if not isinstance(pattern, Constant) or not isinstance(pattern.value, (str, type(None))):
+            raise WorkloadError(f"{sql(node)!r}: the pattern of LIKE is a text, as in 'A%'")
+        if escape is not None and (not isinstance(mark, str) or len(mark) != 1):
+            raise WorkloadError(f"{sql(node)!r}: ESCAPE is one letter, as in ESCAPE '!'")
+        if pattern.value is None:
+            return None
+        fold = lower if isinstance(node, exp.ILike) else str
+        matches = like(fold(pattern.value), fold(mark) if isinstance(mark, str) else None)
 
-    def _refuse(self, reason: str) -> WorkloadError:
-        return WorkloadError(f"condition {shown(self.condition)}: {reason}")
+        def decide(value: object) -> bool | None:
+            if value is None or isinstance(value, Other):
+                return None
+            if not isinstance(value, str):
+                raise WorkloadError(f"{sql(node)!r}: LIKE is for texts: listed values and levels")
+            return matches(fold(value)) != bool(node.args.get("negate"))
 
+        attribute = self._cells.attribute_of((operand,))
+        if attribute is None:
+            return decide(operand.value if isinstance(operand, Constant) else None)
+        self._cells.compute(attribute)
+        truth = [truth_value(decide(value)) for value in self._cells.values(operand, attribute)]
+        return self._cells.leaf(attribute, np.array(truth, np.int8))
 
-def _compare(domain: Domain, operator: Comparison, literal: str) -> Mask:
-    mask = np.zeros(domain.size, bool)
-    mask[: domain.declared] = domain.compare(operator, literal)
-    return mask
+    def _same(self, node: Any) -> Tree:
+        """IS NOT DISTINCT FROM: equal, or both NULL."""
+        left, right = self._sides(node.this, node.expression)
+        attribute = self._cells.attribute_of((left, right))
+        equal = self._cells.compare("=", left, right)
+        if attribute is None:
+            nulls = [isinstance(side, Constant) and side.value is None for side in (left, right)]
+            return all(nulls) if any(nulls) else equal
+        first, second = (self._cells.nulls(side, attribute) for side in (left, right))
+        truth = equal.truth if isinstance(equal, Leaf) else np.zeros(self._cells.size(attribute), np.int8)
+        both, one = first & second, first ^ second
+        return self._cells.leaf(attribute, np.where(both | one, truth_of(both, one), truth))
 
+    def _null(self, node: Any, *, negated: bool = False) -> Tree:
+        """IS NULL; whether records without a value are counted at all is for the schema to say."""
+        if is_condition(node):
+            return Is(self._read(node), None)
+        (operand,) = self._sides(node)
+        if isinstance(operand, Constant):
+            return operand.value is None
+        if isinstance(operand, Column) and not self._cells.domain(operand).missing and not negated:
+            raise WorkloadError(f"{operand.name!r} has no cell for missing values; declare it with missing: true")
+        nulls = self._cells.nulls(operand, operand.attribute)
+        return self._cells.leaf(operand.attribute, truth_of(nulls, ~nulls))
 
-def _any(domain: Domain, literals: list[str]) -> Mask:
-    mask = np.zeros(domain.size, bool)
-    for literal in literals:
-        mask |= _compare(domain, "=", literal)
-    return mask
+    def _bare(self, node: Any) -> Tree:
+        """An attribute or an expression that is a condition by itself."""
+        operand = self._expressions.read(node)
+        if isinstance(operand, Column) and isinstance(self._cells.domain(operand), Boolean):
+            return self._cells.any_of("=", operand, ["true"])
+        values = [operand.value] if isinstance(operand, Constant) else None
+        if isinstance(operand, Computed):
+            values = list(operand.values)
+        if values is None or any(not isinstance(value, (bool, Other, type(None))) for value in values):
+            raise WorkloadError(f"{sql(node)!r} is not a condition: it is not boolean; compare it with a value")
+        truth = [0 if isinstance(value, Other) else truth_value(value) for value in values]  # type: ignore[arg-type]
+        if isinstance(operand, Constant):
+            return None if not truth[0] else truth[0] > 0
+        return self._cells.leaf(operand.attribute, np.array(truth, np.int8))

@@ -1,13 +1,11 @@
-"""SQL conditions, decided cell by cell.
+"""SQL conditions, decided cell by cell, by SQL's logic of three values.
 
-Comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT and parentheses, on attributes and on their levels. The cells "other"
-and "missing" satisfy no comparison, so they are in the negation of every one.
+The cell "missing" is NULL: comparisons with it are unknown, and so are their negations. A condition selects the cells
+for which it is true.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import reduce
 from math import prod
 
 import numpy as np
@@ -19,7 +17,9 @@ from hdmm.matrix.condition import signed_boxes
 from hdmm.numbers import shown
 from hdmm.schema import Domain, Schema
 from hdmm.schema.levels import level_names
-from hdmm.workload.clauses import Conjunction, Leaf, Mask, Negation, Tree, check_cells, read_condition, shallow
+from hdmm.workload.cells import Column, Computed, Resolve, check_cells
+from hdmm.workload.clauses import read_condition, read_expression, shallow
+from hdmm.workload.truth import Leaf, Mask, Truth, evaluate, leaves_of
 
 _MAX_COMBINATIONS = 1 << 20
 """Combinations of classes of cells for which a condition is decided."""
@@ -29,8 +29,29 @@ _MAX_TERMS = 32
 """Products of masks that a condition across attributes may take."""
 
 
+def truths(condition: str, name: str, domain: Domain) -> Truth:
+    """The truth value in each cell of an attribute of a condition on it and on its levels."""
+    check_cells(name, domain)
+    with shallow(condition):
+        tree = read_condition(condition, _within(name, domain), {name: domain})
+        truth = evaluate(tree, lambda leaf: leaf.truth)
+    return np.broadcast_to(truth, domain.size).copy()
+
+
 def holds(condition: str, name: str, domain: Domain) -> Mask:
     """Which cells of an attribute satisfy a condition on it and on its levels."""
+    return truths(condition, name, domain) > 0
+
+
+def expression_cells(expression: str, name: str, domain: Domain) -> Column | Computed:
+    """The values of an expression on an attribute and on its levels."""
+    check_cells(name, domain)
+    with shallow(expression):
+        return read_expression(expression, _within(name, domain), {name: domain})
+
+
+def _within(name: str, domain: Domain) -> Resolve:
+    """What names mean beside one attribute: itself or one of its levels."""
 
     def resolve(column: str) -> tuple[str, str | None]:
         meanings: dict[str, str | None] = {**level_names(name, domain), name: None}
@@ -43,11 +64,7 @@ def holds(condition: str, name: str, domain: Domain) -> Mask:
         hint = f"did you mean {near!r}?" if near is not None else "give each attribute a predicate set of its own"
         raise WorkloadError(f"attribute {column!r} is not {name!r}; {hint}")
 
-    check_cells(name, domain)
-    with shallow(condition):
-        tree = read_condition(condition, resolve, {name: domain})
-        mask = _evaluate(tree, lambda leaf: leaf.mask)
-    return np.broadcast_to(mask, domain.size).copy()
+    return resolve
 
 
 def across(condition: str, schema: Schema) -> Condition:
@@ -58,25 +75,25 @@ def across(condition: str, schema: Schema) -> Condition:
     leaves: dict[str, list[Leaf]] = {}
     with shallow(condition):
         tree = read_condition(condition, schema.resolve, schema)
-        for leaf in _leaves(tree):
+        for leaf in leaves_of(tree):
             leaves.setdefault(leaf.attribute, []).append(leaf)
     # Cells on which all leaves agree are one class: the condition is decided once for each combination of classes.
     names = [name for name in schema if name in leaves]
     classes: dict[int, NDArray[np.int64]] = {}
-    outcomes: dict[int, Mask] = {}  # of each leaf, by its `id`, for every class of its attribute
+    outcomes: dict[int, Truth] = {}  # of each leaf, by its `id`, for every class of its attribute
     shape = []
     for place, name in enumerate(names):
-        masks = np.stack([leaf.mask for leaf in leaves[name]])
-        packed = np.ascontiguousarray(np.packbits(masks, axis=0).T)
+        truth = np.stack([leaf.truth for leaf in leaves[name]])
+        packed = np.ascontiguousarray(np.vstack([np.packbits(truth > 0, axis=0), np.packbits(truth < 0, axis=0)]).T)
         _, first, which = np.unique(packed.view(f"V{packed.shape[1]}"), return_index=True, return_inverse=True)
         classes[schema.axis(name)] = which.reshape(-1)
         shape.append(len(first))
         along = [len(first) if i == place else 1 for i in range(len(names))]
-        outcomes |= {id(leaf): mask.reshape(along) for leaf, mask in zip(leaves[name], masks[:, first], strict=True)}
+        outcomes |= {id(leaf): part.reshape(along) for leaf, part in zip(leaves[name], truth[:, first], strict=True)}
     _check_combinations(condition, prod(shape), len(outcomes))
     with shallow(condition):
-        table = np.broadcast_to(_evaluate(tree, lambda leaf: outcomes[id(leaf)]), shape)
-    signed = signed_boxes(table)
+        table = np.broadcast_to(evaluate(tree, lambda leaf: outcomes[id(leaf)]), shape)
+    signed = signed_boxes(table > 0)
     if len(signed) > _MAX_TERMS:
         raise TooLargeError(
             f"condition {condition[:60]!r}: it takes {len(signed)} products; the limit is {_MAX_TERMS}; "
@@ -97,25 +114,3 @@ def _check_combinations(condition: str, combinations: int, comparisons: int) -> 
             f"condition {shown(condition)}: {comparisons:,} comparisons among {combinations:,} combinations of values "
             "are too many; ask for its parts as products of their own"
         )
-
-
-def _evaluate(tree: Tree, lookup: Callable[[Leaf], Mask]) -> Mask:
-    match tree:
-        case Leaf():
-            return lookup(tree)
-        case Conjunction():  # one part after the other: together they could fill the memory
-            return reduce(np.bitwise_and, (_evaluate(part, lookup) for part in tree.parts))
-        case Negation():
-            return ~_evaluate(tree.inner, lookup)
-    return np.full((), tree)
-
-
-def _leaves(tree: Tree) -> Iterator[Leaf]:
-    match tree:
-        case Leaf():
-            yield tree
-        case Conjunction():
-            for part in tree.parts:
-                yield from _leaves(part)
-        case Negation():
-            yield from _leaves(tree.inner)

@@ -14,7 +14,7 @@ from hdmm.errors import WorkloadError, is_integer
 from hdmm.matrix import Matrix
 from hdmm.numbers import shown
 from hdmm.schema import Bins, Domain
-from hdmm.workload.clauses import check_cells
+from hdmm.workload.cells import check_cells
 from hdmm.workload.predicates import Predicates, value_text, zero_rows
 
 

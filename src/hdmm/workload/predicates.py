@@ -1,7 +1,8 @@
 """Predicate sets over one attribute: what a user combines into products.
 
 Each set gives its matrix over the attribute's cells and a label for every predicate. The cells "other" and "missing"
-are counted by Identity and Total and are in no prefix, range or comparison; a negation includes them.
+are counted by Identity and Total and are in no prefix and no range. The negation ``~`` of a set includes them, except
+that of a condition, which follows SQL: ``~Where("age >= 18")`` is ``Where("NOT age >= 18")``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,14 @@ from hdmm.errors import TooLargeError, WorkloadError
 from hdmm.matrix import Matrix
 from hdmm.schema import Domain, Listed, text_of
 from hdmm.text import count_text
-from hdmm.workload.clauses import check_cells
+from hdmm.workload.cells import check_cells
 
 
 class Predicates(ABC):
     """A set of predicates over one attribute."""
+
+    unnamed: ClassVar[bool] = False
+    """Whether its one label is None, which fits under any column's name."""
 
     @abstractmethod
     def matrix(self, name: str, domain: Domain) -> Matrix:
@@ -32,6 +36,21 @@ class Predicates(ABC):
     @abstractmethod
     def labels(self, name: str, domain: Domain) -> list[Any]:
         """One label per predicate: a value, a text such as ``<= 17``, or None for the total."""
+
+    def titles(self, name: str) -> tuple[str, ...]:
+        """The names of its columns in tables. Default: that of the attribute."""
+        return (name,)
+
+    def columns(self, name: str, domain: Domain) -> list[list[Any]]:
+        """The labels in each of its columns. Default: one column."""
+        return [self.labels(name, domain)]
+
+    def negated(self, name: str, domain: Domain) -> Matrix:
+        """The matrix of the negations of its predicates. Default: everything but the cells of each."""
+        inner = self.matrix(name, domain)
+        if not inner.binary:
+            raise WorkloadError("~: only predicates (rows of zeros and ones) have a negation")
+        return matrix.Complement(inner)
 
     def written(self) -> int:
         """How many rows are written out cell by cell, as far as known without the attribute. Default: none."""
@@ -111,8 +130,24 @@ class Union(Predicates):
         check_rows(self.written(), name, domain)
         return matrix.Stack([part.matrix(name, domain) for part in self.parts])
 
+    def negated(self, name: str, domain: Domain) -> Matrix:
+        check_rows(self.written(), name, domain)
+        return matrix.Stack([part.negated(name, domain) for part in self.parts])
+
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [label for part in self.parts for label in part.labels(name, domain)]
+
+    def titles(self, name: str) -> tuple[str, ...]:
+        named = {part.titles(name) for part in self.parts if not part.unnamed}
+        return named.pop() if len(named) == 1 else (name,)
+
+    def columns(self, name: str, domain: Domain) -> list[list[Any]]:
+        if self.titles(name) == (name,):
+            return [self.labels(name, domain)]
+        parts = [
+            [[None]] * len(self.titles(name)) if part.unnamed else part.columns(name, domain) for part in self.parts
+        ]
+        return [[label for part in parts for label in part[place]] for place in range(len(parts[0]))]
 
     def written(self) -> int:
         return sum(part.written() for part in self.parts)
@@ -130,13 +165,17 @@ class Not(Predicates):
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
         check_cells(name, domain)
-        inner = self.inner.matrix(name, domain)
-        if not inner.binary:
-            raise WorkloadError("~: only predicates (rows of zeros and ones) have a negation")
-        return matrix.Complement(inner)
+        return self.inner.negated(name, domain)
+
+    def negated(self, name: str, domain: Domain) -> Matrix:
+        return self.inner.matrix(name, domain)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [f"not {'any' if label is None else label}" for label in self.inner.labels(name, domain)]
+
+    def titles(self, name: str) -> tuple[str, ...]:
+        titles = self.inner.titles(name)
+        return titles if len(titles) == 1 else (name,)
 
     def written(self) -> int:
         return self.inner.written()

@@ -13,7 +13,7 @@ from typing import TypeAlias, final
 
 from hdmm.errors import InputError, TooLargeError, WorkloadError, nearest
 from hdmm.numbers import NumberError, fraction, shown
-from hdmm.schema import Schema, writable
+from hdmm.schema import RESERVED, Schema, writable
 from hdmm.workload.clauses import columns_of
 from hdmm.workload.encode import Encoder
 from hdmm.workload.encoded import Encoded
@@ -128,6 +128,7 @@ class Workload:
                 raise WorkloadError(f"product {product.name!r} is named twice; give each product its own name")
             names.add(product.name)
             try:
+                _check_titles(product)
                 encoder.add(product.name, product.predicates, product.weight, product.where)
             except InputError as error:
                 raise type(error)(f"product {product.name!r}: {error}") from None
@@ -236,6 +237,16 @@ class Workload:
         if name in self._places:
             return self._places[name]
         raise WorkloadError(f"product {name!r} is not in the workload{nearest(name, (p.name for p in self.products))}")
+
+
+def _check_titles(product: Product) -> None:
+    """Refuse a product whose table would have two columns of one name."""
+    titles = list(RESERVED)
+    for attribute, predicates in product.predicates.items():
+        titles += predicates.titles(attribute)
+    if len(set(titles)) < len(titles):
+        twice = next(title for title in titles if titles.count(title) > 1)
+        raise WorkloadError(f"its table would have two columns {twice!r}; name one of them otherwise (AS …)")
 
 
 def _weight(name: str, weight: Weight) -> Fraction:

@@ -1,4 +1,4 @@
-"""Predicate sets of values, groups of values, conditions and numbers, whatever the domain's order."""
+"""Predicate sets of values, conditions and numbers, whatever the domain's order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm import matrix, schema
-from hdmm.errors import WorkloadError, nearest
+from hdmm import matrix
+from hdmm.errors import WorkloadError
 from hdmm.matrix import Matrix
 from hdmm.numbers import shown
 from hdmm.schema import Domain
-from hdmm.schema.levels import level_names
-from hdmm.workload.conditions import holds
+from hdmm.workload.conditions import truths
 from hdmm.workload.predicates import Predicates, value_text, zero_rows
+from hdmm.workload.truth import Mask, Truth
 
 _MAX_NUMBER = 1 << 53
 """The largest number of a Custom table; floats hold larger integers only roughly."""
@@ -43,71 +43,15 @@ class Identity(Predicates):
         return self.where is not None
 
     def _cells(self, name: str, domain: Domain) -> NDArray[np.int64]:
-        return np.flatnonzero(_satisfied(self.where, name, domain))
-
-
-@final
-@dataclass(frozen=True)
-class Level(Predicates):
-    """Each group of a level that the schema declares: ``Level("age group")``. Of several levels, each combination.
-
-    With ``where``, only the values that satisfy an SQL condition on the attribute are counted.
-
-    Arguments:
-        names: One level or several.
-        where: An SQL condition on the attribute: only the values that satisfy it are counted.
-    """
-
-    names: tuple[str, ...]
-    where: str | None
-
-    def __init__(self, *names: str, where: str | None = None) -> None:
-        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-            raise WorkloadError(f"level={names!r}: expected the names of levels, for example Level('age group')")
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "where", where)
-
-    def matrix(self, name: str, domain: Domain) -> Matrix:
-        codes, groups = self._groups(name, domain)
-        rows = zero_rows(len(groups), name, domain)
-        seen = codes >= 0
-        rows[codes[seen], np.flatnonzero(seen)] = 1
-        return matrix.Dense(rows)
-
-    def labels(self, name: str, domain: Domain) -> list[Any]:
-        _, groups = self._groups(name, domain)
-        labels = {level: own.domain.labels() for level, own in zip(self.names, self._levels(name, domain), strict=True)}
-        if len(labels) == 1:
-            return [labels[self.names[0]][code] for (code,) in groups]
-        return [
-            ", ".join(f"{level}={labels[level][code]}" for level, code in zip(self.names, codes, strict=True))
-            for codes in groups
-        ]
-
-    def conditional(self) -> bool:
-        return True
-
-    def _levels(self, name: str, domain: Domain) -> list[schema.Level]:
-        meanings = level_names(name, domain)
-        for level in self.names:
-            if level not in meanings:
-                raise WorkloadError(f"{name!r} has no level {level!r}{nearest(level, domain.levels)}")
-        return [domain.levels[meanings[level]] for level in self.names]
-
-    def _groups(self, name: str, domain: Domain) -> tuple[NDArray[np.int64], list[tuple[int, ...]]]:
-        """The group of every cell, −1 for those that are not counted, and the code of each group on every level."""
-        codes = np.stack([level.codes for level in self._levels(name, domain)])
-        counted = np.ones(domain.size, bool) if self.where is None else _satisfied(self.where, name, domain)
-        groups, which = np.unique(codes[:, counted], axis=1, return_inverse=True)
-        cells = np.full(domain.size, -1, np.int64)
-        cells[counted] = which.reshape(-1)
-        return cells, [tuple(group) for group in groups.T.tolist()]
+        return np.flatnonzero(satisfied(self.where, name, domain))
 
 
 @final
 @dataclass(frozen=True)
 class Total(Predicates):
     """All values together."""
+
+    unnamed = True
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
         return matrix.Total(domain.size)
@@ -151,7 +95,12 @@ class Where(Predicates):
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
         rows = zero_rows(1, name, domain)
-        rows[0] = _holds(self.condition, name, domain)
+        rows[0] = _truths(self.condition, name, domain) > 0
+        return matrix.Dense(rows)
+
+    def negated(self, name: str, domain: Domain) -> Matrix:
+        rows = zero_rows(1, name, domain)
+        rows[0] = _truths(self.condition, name, domain) < 0
         return matrix.Dense(rows)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
@@ -202,16 +151,16 @@ class Custom(Predicates):
         return len(self.rows)
 
 
-def _holds(condition: object, name: str, domain: Domain) -> NDArray[np.bool_]:
-    """The cells that satisfy a condition."""
+def _truths(condition: object, name: str, domain: Domain) -> Truth:
+    """The truth value of a condition in every cell."""
     if not isinstance(condition, str):
         raise WorkloadError(f"where={condition!r}: expected an SQL condition as text, for example 'age >= 18'")
-    return holds(condition, name, domain)
+    return truths(condition, name, domain)
 
 
-def _satisfied(condition: str | None, name: str, domain: Domain) -> NDArray[np.bool_]:
+def satisfied(condition: str | None, name: str, domain: Domain) -> Mask:
     """The cells that satisfy a condition; refused if there are none."""
-    mask = _holds(condition, name, domain)
+    mask = _truths(condition, name, domain) > 0
     if not mask.any():
         raise WorkloadError(f"condition {condition!r}: no value of {name!r} satisfies it")
     return mask
