@@ -188,7 +188,7 @@ REFUSED = {
     "SELECT COUNT(*)": "FROM must name the records",
     "SELECT COUNT(*) FROM t WHERE age > (SELECT 1)": "sub-queries are not supported; write the values",
     "SELECT COUNT(*) FROM t GROUP BY sex HAVING COUNT(*) > 1": "HAVING is not supported; leave it out",
-    "SELECT COUNT(*) FROM t ORDER BY age": "ORDER BY age: it is not in the query; leave ORDER BY out",
+    "SELECT COUNT(*) FROM t ORDER BY age": "ORDER BY 'age': it is not in the query; leave it out",
     "SELECT COUNT(*) FROM t ORDER BY 2": "ORDER BY 2: positions go from 1 to 1",
     "SELECT COUNT(*) FROM t LIMIT 1": "LIMIT is not supported; leave it out, since every group is answered, and sort",
     "SELECT DISTINCT sex, COUNT(*) FROM t": "DISTINCT is not supported; leave it out",

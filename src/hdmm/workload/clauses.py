@@ -125,7 +125,7 @@ class _Reader:
                 operator = _COMPARISONS[type(node).__name__]
                 return self._cells.compare(operator, *self._sides(node.this, node.expression))
         if is_condition(node):
-            text = repr(sql(node))
+            text = shown(sql(node))
             if node.find(exp.Query) is not None:
                 raise WorkloadError(f"{text}: sub-queries are not supported; write the values one by one")
             raise WorkloadError(f"{text} is not supported; {CONDITIONS}")
@@ -139,14 +139,14 @@ class _Reader:
         for place, node in enumerate(nodes):
             if isinstance(node, (exp.Is, exp.Not)):  # the parser binds IS before comparisons, databases after them
                 raise WorkloadError(
-                    f"{sql(node)!r} is ambiguous beside a comparison; put what IS is about in parentheses"
+                    f"{shown(sql(node))} is ambiguous beside a comparison; put what IS is about in parentheses"
                 )
             try:
                 operands.append(self._expressions.read(node))
             except WorkloadError:
                 if place and isinstance(node, exp.Column) and not node.table:
                     raise WorkloadError(
-                        f"{sql(node)!r} is neither an attribute nor a value; write texts in single quotes, as in "
+                        f"{shown(sql(node))} is neither an attribute nor a value; write texts in single quotes, as in "
                         f"'{node.name}'"
                     ) from None
                 raise
@@ -178,9 +178,9 @@ class _Reader:
         given = Constant(None, None) if escape is None else self._expressions.read(escape)
         mark = given.value if isinstance(given, Constant) else None
         if not isinstance(pattern, Constant) or not isinstance(pattern.value, (str, type(None))):
-            raise WorkloadError(f"{sql(node)!r}: the pattern of LIKE is a text, as in 'A%'")
+            raise WorkloadError(f"{shown(sql(node))}: the pattern of LIKE is a text, as in 'A%'")
         if escape is not None and (not isinstance(mark, str) or len(mark) != 1):
-            raise WorkloadError(f"{sql(node)!r}: ESCAPE is one letter, as in ESCAPE '!'")
+            raise WorkloadError(f"{shown(sql(node))}: ESCAPE is one letter, as in ESCAPE '!'")
         if pattern.value is None:
             return None
         fold = lower if isinstance(node, exp.ILike) else str
@@ -190,7 +190,7 @@ class _Reader:
             if value is None or isinstance(value, Other):
                 return None
             if not isinstance(value, str):
-                raise WorkloadError(f"{sql(node)!r}: LIKE is for texts: listed values and levels")
+                raise WorkloadError(f"{shown(sql(node))}: LIKE is for texts: listed values and levels")
             return matches(fold(value)) != bool(node.args.get("negate"))
 
         attribute = self._cells.attribute_of((operand,))
@@ -234,7 +234,7 @@ class _Reader:
         if isinstance(operand, Computed):
             values = list(operand.values)
         if values is None or any(not isinstance(value, (bool, Other, type(None))) for value in values):
-            raise WorkloadError(f"{sql(node)!r} is not a condition: it is not boolean; compare it with a value")
+            raise WorkloadError(f"{shown(sql(node))} is not a condition: it is not boolean; compare it with a value")
         truth = [0 if isinstance(value, Other) else truth_value(value) for value in values]  # type: ignore[arg-type]
         if isinstance(operand, Constant):
             return None if not truth[0] else truth[0] > 0

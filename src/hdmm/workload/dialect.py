@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1 << 20
 """Characters of a condition or an expression."""
+_MAX_SHOWN = 80
+"""Characters of a statement that a message repeats."""
 CONDITIONS = "use comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT and parentheses"
 """What a condition is made of."""
 
@@ -27,6 +29,12 @@ def parse(text: str) -> list[Any]:
 def sql(node: Any) -> str:
     """A part of a statement as text, which parses to the same part."""
     return str(node.sql(dialect=_dialect(), comments=False))
+
+
+def brief(node: Any) -> str:
+    """A part of a statement as a message repeats it."""
+    text = sql(node)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def parse_condition(condition: str) -> exp.Expression:

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.errors import WorkloadError
+from hdmm.numbers import shown
 from hdmm.workload import scalars
 from hdmm.workload.cells import Cells, Computed, Constant, Operand
 from hdmm.workload.dialect import sql
@@ -68,7 +69,7 @@ class Expressions:
         if type(node) in _numeric():
             operands = [self._cells.numbers(self.read(part)) for part in _operands(node)]
             if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)) and operands[-1] == Constant.of(0):
-                raise WorkloadError(f"{sql(node)!r} divides by zero")
+                raise WorkloadError(f"{shown(sql(node))} divides by zero")
             return self._apply(node, "numbers", _numeric()[type(node)], operands)
         if type(node) in _textual():
             return self._apply(node, "texts", _textual()[type(node)], [self.read(part) for part in _operands(node)])
@@ -87,7 +88,7 @@ class Expressions:
                 if isinstance(value, Other):
                     return value
                 if isinstance(value, bool) or isinstance(value, str) != (kind == "texts"):
-                    raise WorkloadError(f"{sql(node)!r} is for {kind}; {_KINDS[kind]}")
+                    raise WorkloadError(f"{shown(sql(node))} is for {kind}; {_KINDS[kind]}")
             return bounded(function(*values))
 
         attribute = self._cells.attribute_of(operands)
@@ -116,7 +117,7 @@ class Expressions:
             self._cells.compute(attribute)
             firsts = self._cells.values(operand, attribute)
             values = [value if first is None else first for first, value in zip(firsts, values, strict=True)]
-        return Computed(attribute, one_kind(values, sql(node)))
+        return Computed(attribute, one_kind(values, shown(sql(node))))
 
     def _first(self, cases: Sequence[tuple[Tree, Any]], default: Any, node: Any) -> Operand:
         """The value of the first case whose condition is true."""
@@ -137,7 +138,7 @@ class Expressions:
             chosen = self._cells.values(operand, attribute)
             for cell in np.flatnonzero(truth > 0).tolist():
                 values[cell] = chosen[cell]
-        return Computed(attribute, one_kind(values, sql(node)))
+        return Computed(attribute, one_kind(values, shown(sql(node))))
 
     def _equal(self, left: Any, right: Any) -> Tree:
         return self._cells.compare("=", self.read(left), self.read(right))
@@ -156,13 +157,13 @@ class Expressions:
         operand = self.read(node.this)
         if isinstance(node, exp.Round):
             if numbers and abs(numbers[0]) > 30:
-                raise WorkloadError(f"{sql(node)!r}: round to at most 30 places")
+                raise WorkloadError(f"{shown(sql(node))}: round to at most 30 places")
             return self._apply(
                 node, "numbers", lambda value: scalars.rounded(value, *numbers), [self._cells.numbers(operand)]
             )
         start = numbers[0] if isinstance(node, exp.Substring) else 1
         if start < 1 or min(numbers) < 0:
-            raise WorkloadError(f"{sql(node)!r}: letters are counted from 1, and lengths from 0")
+            raise WorkloadError(f"{shown(sql(node))}: letters are counted from 1, and lengths from 0")
         functions: dict[type, Callable[..., str]] = {exp.Substring: scalars.substring, exp.Right: scalars.right}
         function = functions.get(type(node), _left)
         return self._apply(node, "texts", lambda text: function(text, *numbers), [operand])
@@ -170,7 +171,7 @@ class Expressions:
     def _constant(self, node: Any, kind: type, what: str) -> Any:
         operand = self.read(node)
         if not isinstance(operand, Constant) or type(operand.value) is not kind:
-            raise WorkloadError(f"{sql(node)!r} is not {what}; write one here")
+            raise WorkloadError(f"{shown(sql(node))} is not {what}; write one here")
         return operand.value
 
     def _truth(self, tree: Tree) -> Operand:
@@ -253,7 +254,7 @@ def _no_leaf(leaf: object) -> Any:
 def _refusal(node: Any) -> str:
     from sqlglot import exp
 
-    text = repr(sql(node))
+    text = shown(sql(node))
     if isinstance(node, exp.Query) or node.find(exp.Query) is not None:
         return f"{text}: sub-queries are not supported; write the values, or ask for the parts as products of their own"
     if isinstance(node, exp.AggFunc):

@@ -7,8 +7,9 @@ from itertools import combinations, product
 from typing import Any, TypeAlias, final
 
 from hdmm.errors import TooLargeError, WorkloadError
+from hdmm.numbers import shown
 from hdmm.schema import Schema
-from hdmm.workload.dialect import sql
+from hdmm.workload.dialect import brief, sql
 from hdmm.workload.groups import By, Level
 from hdmm.workload.predicates import Predicates
 from hdmm.workload.products import MAX_PRODUCTS
@@ -70,10 +71,12 @@ class Grouping:
             case exp.Tuple():
                 return tuple(column for item in node.expressions for column in self._columns(item))
             case exp.GroupingSets() | exp.Rollup() | exp.Cube():
-                raise WorkloadError(f"GROUP BY {sql(node)} inside another is not supported; write its sets one by one")
+                raise WorkloadError(
+                    f"GROUP BY {brief(node)} inside another is not supported; write its sets one by one"
+                )
         column = self._named(node, "GROUP BY")
         if column is None:
-            raise WorkloadError(f"GROUP BY {sql(node)}: that is the count; group by columns")
+            raise WorkloadError(f"GROUP BY {brief(node)}: that is the count; group by columns")
         return (column,)
 
     def _named(self, node: Any, clause: str) -> Asked | None:
@@ -101,7 +104,7 @@ class Grouping:
         for column in self._selected.columns:
             if column is not None and not any(column in chosen for chosen in self.sets):
                 raise WorkloadError(
-                    f"{column.title!r} is selected but not grouped; add it to GROUP BY, or leave it out"
+                    f"{shown(column.title)} is selected but not grouped; add it to GROUP BY, or leave it out"
                 )
 
     def check_order(self, order: Any) -> None:
@@ -112,7 +115,7 @@ class Grouping:
             column = self._named(item.this, "ORDER BY")
             if column is not None and not any(column in chosen for chosen in self.sets):
                 raise WorkloadError(
-                    f"ORDER BY {column.title}: it is not in the query; leave ORDER BY out: the order of tables is fixed"
+                    f"ORDER BY {shown(column.title)}: it is not in the query; leave it out: tables have a fixed order"
                 )
 
     def suffix(self, columns: Columns) -> str:

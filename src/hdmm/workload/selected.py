@@ -9,7 +9,7 @@ from typing import Any, final
 
 from hdmm.errors import WorkloadError
 from hdmm.schema import Schema
-from hdmm.workload.dialect import sql
+from hdmm.workload.dialect import brief, sql
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 """Names that need no quotes, unless they are words of SQL."""
@@ -86,10 +86,10 @@ def _counted(node: Any) -> list[Any]:
     what = node.this
     if isinstance(what, exp.Distinct):
         raise WorkloadError(
-            f"{sql(node)}: only records are counted, not different values; select COUNT(*), and group by the column"
+            f"{brief(node)}: only records are counted, not different values; select COUNT(*), and group by the column"
         )
     if node.expressions or what is None or isinstance(what, exp.Null):
-        raise WorkloadError(f"{sql(node)} is not supported; select COUNT(*), or COUNT of one column")
+        raise WorkloadError(f"{brief(node)} is not supported; select COUNT(*), or COUNT of one column")
     if isinstance(what, (exp.Star, exp.Literal, exp.Boolean)):
         return []
     value = what.copy() if isinstance(what, exp.Column) else exp.Paren(this=what.copy())
@@ -119,10 +119,10 @@ def asked(schema: Schema, node: Any, clause: str) -> Asked:
     found = {schema.resolve(column.name)[0] for column in node.find_all(exp.Column)}
     names = sorted(found, key=schema.axis)
     if not names:
-        raise WorkloadError(f"{clause} {sql(node)}: it is the same for all records; leave it out")
+        raise WorkloadError(f"{clause} {brief(node)}: it is the same for all records; leave it out")
     if len(names) > 1:
         raise WorkloadError(
-            f"{clause} {sql(node)}: it is about {' and '.join(map(repr, names))}; group by an expression on each, or "
+            f"{clause} {brief(node)}: it is about {' and '.join(map(repr, names))}; group by an expression on each, or "
             "merge them into one attribute"
         )
     expression = sql(node.transform(resolved))
@@ -138,7 +138,7 @@ def _quoted(name: str) -> str:
 def _refusal(node: Any) -> str:
     from sqlglot import exp
 
-    text = sql(node)
+    text = brief(node)
     if isinstance(node, exp.Star) or node.find(exp.AggFunc, exp.Window, exp.Query) is None:
         return f"{text} is not supported; name the columns, and group by them"
     if node.find(exp.Query) is not None:

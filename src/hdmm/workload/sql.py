@@ -12,7 +12,7 @@ from typing import Any
 from hdmm.errors import TooLargeError, WorkloadError
 from hdmm.numbers import shown
 from hdmm.schema import Schema
-from hdmm.workload.dialect import parse, sql
+from hdmm.workload.dialect import brief, parse, sql
 from hdmm.workload.grouping import Grouping, check_sets
 from hdmm.workload.predicates import Predicates
 from hdmm.workload.products import Product, Weight
@@ -100,7 +100,7 @@ def _check_statement(statement: Any) -> None:
         )
     extra = [key for key, value in source.this.args.items() if value and key not in ("this", "db", "catalog", "alias")]
     if extra:
-        raise WorkloadError(f"FROM {sql(source.this)} is not supported; name the records alone; write {SUPPORTED}")
+        raise WorkloadError(f"FROM {brief(source.this)} is not supported; name the records alone; write {SUPPORTED}")
 
 
 def _conditions(schema: Schema, where: Any, selected: Selected) -> tuple[dict[str, str], str | None]:
@@ -119,7 +119,7 @@ def _conditions(schema: Schema, where: Any, selected: Selected) -> tuple[dict[st
         else:
             if node.find(exp.Query) is not None:
                 raise WorkloadError(
-                    f"WHERE {sql(node)}: sub-queries are not supported; write the values, or make a view"
+                    f"WHERE {brief(node)}: sub-queries are not supported; write the values, or make a view"
                 )
             names = {schema.resolve(column.name)[0] for column in node.find_all(exp.Column)}
             (single.setdefault(names.pop(), []) if len(names) == 1 else across).append(sql(node))
