@@ -83,7 +83,8 @@ def test_what_counts_nobody_is_zero_without_error(name, noise):
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("estimator", ["global", "local", "nonnegative"])
 def test_new_questions_about_all_or_no_values_of_what_was_not_measured_are_answered(noise, estimator, tmp_path):
-    plan = hdmm.select(W.add("a", sex=Identity()), noise, restarts=0)
+    """All values only of an attribute that was read: otherwise records without a value count as well."""
+    plan = hdmm.select(W.add("a", sex=Identity(), age=Where("age >= 0")), noise, restarts=0)
     (tmp_path / "data.csv").write_text(",".join(SCHEMA) + "\nF,1,CA,true,x\nM,2,NY,false,x\nF,0,TX,true,x\n")
     release = hdmm.release(plan, tmp_path / "data.csv", NOISES[noise], ledger=None)
     asked = W.add("all", sex=Identity(), age=Where("age >= 0")).add("none", sex=Identity(), state=~Total())
@@ -92,6 +93,8 @@ def test_new_questions_about_all_or_no_values_of_what_was_not_measured_are_answe
     np.testing.assert_array_equal(answers["none"]["answer"].to_numpy(), [0, 0])
     with pytest.raises(hdmm.errors.HdmmError):
         release.answer(W.add("some", sex=Identity(), age=Where("age > 0")), estimator=estimator)
+    with pytest.raises(hdmm.errors.WorkloadError, match="measured nothing about 'state'"):
+        release.answer(W.add("all", sex=Identity(), state=~~Total()), estimator=estimator)
 
 
 @every

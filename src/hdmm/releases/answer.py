@@ -23,8 +23,9 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, options: Tabl
     linear = estimates.estimator(options.estimator).linear
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
     for product, encoded in pairs:
-        names = {*product.asked, *(named_in(product.where, workload.schema) if product.where is not None else ())}
-        check_counted(plan, names, f"product {product.name!r}")
+        if not encoded.empty:  # nobody is counted as 0, whatever was read
+            names = {*product.asked, *(named_in(product.where, workload.schema) if product.where is not None else ())}
+            check_counted(plan, names, f"product {product.name!r}")
         if linear is not None and not linear.supports(encoded):
             raise WorkloadError(f"product {product.name!r}: {_reason(plan, encoded)}")
     return {product.name: estimates.rows(product, encoded, options) for product, encoded in pairs}
