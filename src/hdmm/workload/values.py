@@ -14,6 +14,7 @@ from hdmm.errors import WorkloadError, nearest
 from hdmm.matrix import Matrix
 from hdmm.numbers import shown
 from hdmm.schema import Domain
+from hdmm.syntax import either, given
 from hdmm.workload.conditions import holds
 from hdmm.workload.predicates import Predicates, value_text, zero_rows
 
@@ -62,7 +63,8 @@ class Level(Predicates):
 
     def __init__(self, *names: str, where: str | None = None) -> None:
         if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-            raise WorkloadError(f"level={names!r}: expected the names of levels, for example Level('age group')")
+            named = either(python="Level('age group')", spec="level: age group")
+            raise WorkloadError(f"{given('level', repr(names))}: expected the names of levels, for example {named}")
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "where", where)
 
@@ -121,7 +123,8 @@ class Values(Predicates):
     def __init__(self, values: Iterable[Any]) -> None:
         texts = tuple(value_text(value) for value in values) if not isinstance(values, str) else ()
         if not texts:
-            raise WorkloadError(f"values={shown(values)}: expected a list of values, for example Values(['CA', 'NY'])")
+            listed = either(python="Values(['CA', 'NY'])", spec="values: [CA, NY]")
+            raise WorkloadError(f"{given('values', shown(values))}: expected a list of values, for example {listed}")
         object.__setattr__(self, "values", texts)
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
