@@ -15,7 +15,7 @@ from typing import Literal
 
 Syntax = Literal["python", "command line", "spec"]
 
-_SPEC_KEYS = ("rows", "neighbours", "id")
+_SPEC_KEYS = ("rows", "neighbours", "id", "name", "weight", "width", "ranges", "values", "level")
 """Arguments that a spec holds. Others, such as memory, are written as outside of it."""
 _SYNTAX: ContextVar[Syntax] = ContextVar("syntax", default="python")
 _IN_SPEC: ContextVar[bool] = ContextVar("in_spec", default=False)
@@ -61,9 +61,11 @@ def example(name: str, value: str | float | bool | None, *, option: str | None =
     return given(name, json.dumps(value, ensure_ascii=False), option=option)
 
 
-def either(*, python: str, command: str) -> str:
-    """The phrase for somebody who writes Python, or the one for somebody who types a command."""
-    return command if _SYNTAX.get() == "command line" else python
+def either(*, python: str, command: str | None = None, spec: str | None = None) -> str:
+    """The phrase for somebody who writes Python, or another one for a command or a spec."""
+    if spec is not None and _IN_SPEC.get():
+        return spec
+    return command if command is not None and _SYNTAX.get() == "command line" else python
 
 
 def _syntax(name: str) -> Syntax:

@@ -375,7 +375,7 @@ ENTRIES = {
     "a name twice": ("{name: a, name: b}", "the key 'name' stands twice"),
     "an unknown key": ("{name: a, wieght: 2}", "unknown key 'wieght'; did you mean 'weight'?"),
     "a weight of zero": ("{name: a, weight: 0}", "expected a positive number, for example weight=2"),
-    "a weight that is no number": ("{name: a, weight: heavy}", "weight='heavy': expected a positive number"),
+    "a weight that is no number": ("{name: a, weight: heavy}", "weight: 'heavy': expected a positive number"),
     "a weight that is a list": ("{name: a, weight: [2]}", "workload[2].weight: expected a single value"),
     "SQL": ("{name: a, sql: SELECT sex FROM people}", "nothing is counted; select COUNT(*) beside the columns"),
     "SQL beside a product": (
@@ -412,7 +412,7 @@ SETS = {
     "two sets in a mapping": ("age: {width: 2, values: [1]}", "expected one of the words"),
     "an order of nothing": ("age: {width: 2, order: [1]}", "expected one of the words"),
     "a width that is no number": ("age: {width: two}", "product.age.width: 'two' is not an integer"),
-    "a width beyond the domain": ("age: {width: 20}", "width=20: expected an integer from 1 to 10, the size of 'age'"),
+    "a width beyond the domain": ("age: {width: 20}", "width: 20: expected an integer from 1 to 10, the size of 'age'"),
     "ranges that are no pairs": ("age: {ranges: [1, 2]}", "product.age.ranges: expected a list"),
     "a range of three": ("age: {ranges: [[1, 2, 3]]}", "expected pairs"),
     "a range backwards": ("age: {ranges: [[2, 1]]}", "range (2, 1) is empty"),

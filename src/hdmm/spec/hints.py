@@ -11,6 +11,7 @@ from hdmm.numbers import shown
 from hdmm.spec.reader import Mistake, Place
 
 SECTIONS = "write the sections `schema:`, the columns of the data, and `workload:`, the tables to publish"
+PRODUCT = "write the attributes of a table, and what to count on each: product: {sex: identity, age: prefix}"
 ENTRY = "write each table after a dash: - {name: by sex, product: {sex: identity}}"
 _DOMAINS = (
     "write a list of values, {min: 0, max: 114} for integers, {bins: [0, 10, 20]} for other numbers, {date: "

@@ -76,14 +76,14 @@ def mapping(
 def items(data: Any, place: Place) -> list[Any]:
     """A list."""
     if not isinstance(data, list):
-        raise Mistake(place, "expected a list")
+        raise Mistake(place, "expected a list; write it in brackets, with commas: [a, b]")
     return data
 
 
 def scalar(data: Any, place: Place) -> str | int | float:
     """A single value: text or a number."""
     if isinstance(data, bool) or not isinstance(data, (str, int, float)):
-        raise Mistake(place, "expected a single value")
+        raise Mistake(place, "expected a single value, not a list or a mapping")
     return data
 
 
@@ -118,7 +118,7 @@ def boolean(data: Any, place: Place) -> bool:
         return True
     if data in (False, "false"):
         return False
-    raise Mistake(place, f"{numbers.shown(data)} is neither true nor false")
+    raise Mistake(place, f"{numbers.shown(data)} is neither true nor false; write one of them")
 
 
 def _at(place: Place) -> str:

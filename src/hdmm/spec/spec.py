@@ -19,7 +19,7 @@ from hdmm.objective import Aim
 from hdmm.privacy.calibrate import NoiseKind
 from hdmm.privacy.unit import Neighbours, Unit, check_unit
 from hdmm.schema import Schema
-from hdmm.spec.hints import ENTRY, SECTIONS, check_entry_keys
+from hdmm.spec.hints import ENTRY, PRODUCT, SECTIONS, check_entry_keys
 from hdmm.spec.products import WORDS, product_data
 from hdmm.spec.reader import Mistake, Place, boolean, integer, items, mapping, mistakes_at, number, scalar, word
 from hdmm.spec.schema import domain_data, read_schema
@@ -191,7 +191,7 @@ def _read_entry(schema: Schema, entry: Mapping[str, Any], place: Place) -> list[
     here = (*place, "product")
     sets = {
         attribute: _read_predicates(data, (*here, attribute))
-        for attribute, data in mapping(entry.get("product", {}), here).items()
+        for attribute, data in mapping(entry.get("product", {}), here, remedy=PRODUCT).items()
     }
     return [Product(name, sets, weight, where)]
 

@@ -15,6 +15,7 @@ from hdmm.matrix import Matrix
 from hdmm.schema import RESERVED, Domain
 from hdmm.schema.domain import Codes
 from hdmm.schema.levels import level_names
+from hdmm.syntax import either, given
 from hdmm.workload.cells import Computed
 from hdmm.workload.conditions import expression_cells
 from hdmm.workload.predicates import Predicates, zero_rows
@@ -39,7 +40,8 @@ class Level(Predicates):
 
     def __init__(self, *names: str, where: str | None = None) -> None:
         if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-            raise WorkloadError(f"level={names!r}: expected the names of levels, for example Level('age group')")
+            named = either(python="Level('age group')", spec="level: age group")
+            raise WorkloadError(f"{given('level', repr(names))}: expected the names of levels, for example {named}")
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "where", where)
 

@@ -14,6 +14,7 @@ from hdmm.errors import WorkloadError, is_integer
 from hdmm.matrix import Matrix
 from hdmm.numbers import shown
 from hdmm.schema import Bins, Domain
+from hdmm.syntax import either, given
 from hdmm.workload.cells import check_cells
 from hdmm.workload.predicates import Predicates, value_text, zero_rows
 
@@ -55,7 +56,8 @@ class Width(Predicates):
     def matrix(self, name: str, domain: Domain) -> Matrix:
         if not is_integer(self.width) or not 1 <= self.width <= domain.declared:
             raise WorkloadError(
-                f"width={shown(self.width)}: expected an integer from 1 to {domain.declared}, the size of {name!r}"
+                f"{given('width', shown(self.width))}: expected an integer from 1 to {domain.declared}, the size of "
+                f"{name!r}"
             )
         return _declared(matrix.Width(domain.declared, self.width), name, domain)
 
@@ -74,7 +76,8 @@ class Ranges(Predicates):
     def __init__(self, ranges: Iterable[Sequence[Any]]) -> None:
         pairs = list(ranges)
         if not pairs or any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in pairs):
-            raise WorkloadError(f"ranges={shown(pairs)}: expected pairs, for example Ranges([(0, 17), (18, 64)])")
+            pairs_of = either(python="Ranges([(0, 17), (18, 64)])", spec="ranges: [[0, 17], [18, 64]]")
+            raise WorkloadError(f"{given('ranges', shown(pairs))}: expected pairs, for example {pairs_of}")
         object.__setattr__(self, "ranges", tuple((value_text(low), value_text(high)) for low, high in pairs))
 
     def matrix(self, name: str, domain: Domain) -> Matrix:

@@ -14,6 +14,7 @@ from typing import TypeAlias, final
 from hdmm.errors import InputError, TooLargeError, WorkloadError, nearest
 from hdmm.numbers import NumberError, fraction, shown
 from hdmm.schema import RESERVED, Schema, writable
+from hdmm.syntax import example, given
 from hdmm.workload.clauses import columns_of
 from hdmm.workload.encode import Encoder
 from hdmm.workload.encoded import Encoded
@@ -57,7 +58,8 @@ class Product:
         where: str | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip() or "\n" in name or not writable(name):
-            raise WorkloadError(f"name={name!r}: a product needs a name on one line, for example 'by sex and age'")
+            wrong = given("name", repr(name))
+            raise WorkloadError(f"{wrong}: a product needs a name on one line, for example 'by sex and age'")
         if predicates is not None and not isinstance(predicates, Mapping):
             raise WorkloadError(f"product {name!r}: {predicates!r} is not a mapping from attributes to predicate sets")
         for attribute, chosen in (predicates or {}).items():
@@ -260,5 +262,5 @@ def _weight(name: str, weight: Weight) -> Fraction:
         if _MIN_WEIGHT <= exact <= 1 / _MIN_WEIGHT:
             return exact
         reason = "weights are between 1e-30 and 1e30"
-    remedy = f"expected a positive number, for example weight=2; {reason}"
-    raise WorkloadError(f"product {name!r}, weight={shown(weight)}: {remedy}")
+    remedy = f"expected a positive number, for example {example('weight', 2)}; {reason}"
+    raise WorkloadError(f"product {name!r}, {given('weight', shown(weight))}: {remedy}")

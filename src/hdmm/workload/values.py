@@ -14,6 +14,7 @@ from hdmm.errors import WorkloadError
 from hdmm.matrix import Matrix
 from hdmm.numbers import shown
 from hdmm.schema import Domain
+from hdmm.syntax import either, given
 from hdmm.workload.conditions import truths
 from hdmm.workload.predicates import Predicates, value_text, zero_rows
 from hdmm.workload.truth import Mask, Truth
@@ -70,7 +71,8 @@ class Values(Predicates):
     def __init__(self, values: Iterable[Any]) -> None:
         texts = tuple(value_text(value) for value in values) if not isinstance(values, str) else ()
         if not texts:
-            raise WorkloadError(f"values={shown(values)}: expected a list of values, for example Values(['CA', 'NY'])")
+            listed = either(python="Values(['CA', 'NY'])", spec="values: [CA, NY]")
+            raise WorkloadError(f"{given('values', shown(values))}: expected a list of values, for example {listed}")
         object.__setattr__(self, "values", texts)
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
