@@ -44,8 +44,17 @@ class CsvFile(Chunked):
     path: Path
     delimiter: str
     chunk_size: int
+    row_names: bool
+    """Whether every record has one field more than the header, before the others: for `hdmm.check` only."""
 
-    def __init__(self, path: str | Path, delimiter: str | None = None, *, chunk_size: int = _CHUNK_BYTES) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        delimiter: str | None = None,
+        *,
+        chunk_size: int = _CHUNK_BYTES,
+        row_names: bool = False,
+    ) -> None:
         path = Path(path)
         if delimiter is None:
             delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
@@ -58,6 +67,7 @@ class CsvFile(Chunked):
         object.__setattr__(self, "path", path)
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "chunk_size", chunk_size)
+        object.__setattr__(self, "row_names", row_names)
 
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
         with self._opened() as file:
@@ -99,6 +109,8 @@ class CsvFile(Chunked):
         if columns == [""]:
             raise DataError(f"{self.path}: there is no header; {remedy()}")
         check_columns(str(self.path), columns, schema, id, remedy)
+        if self.row_names:
+            columns = ["", *columns]
         places = {name: [columns.index(column) for column in schema[name].columns(name)] for name in schema}
         person = None if id is None else columns.index(id)
         return _Layout(ord(self.delimiter), len(columns), schema, places, person)

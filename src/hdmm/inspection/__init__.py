@@ -18,7 +18,7 @@ from hdmm.data.open import open_source
 from hdmm.data.source import Advance, Source, needed_columns, unheard
 from hdmm.errors import DataError, SpecError
 from hdmm.inspection.advice import advise
-from hdmm.inspection.layout import column_problems, header_problems, line_problems
+from hdmm.inspection.layout import column_problems, has_row_names, header_problems, line_problems
 from hdmm.inspection.report import CheckReport
 from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
@@ -83,6 +83,8 @@ def _checked(spec: Spec, name: str, source: Source, on_progress: Advance) -> Che
     findings = source.inspect(present, unit, on_progress)
     if findings.lines is not None:
         problems += line_problems(findings.lines, findings.records)
+        if has_row_names(findings.lines, findings.records):  # go on as if the header had a name for them
+            findings = _with_row_names(source).inspect(present, unit, on_progress)
     encoding = _encoding(present, findings)
     if encoding is not None:
         problems.append(
@@ -107,6 +109,16 @@ def _column_problems(source: Source, columns: Sequence[str], needed: Sequence[st
         yield from header_problems(files[0].first_line(), files[0].delimiter, needed)
     else:
         yield from column_problems(columns, needed)
+
+
+def _with_row_names(source: Source) -> Source:
+    """The same files, read as if their headers had one more name before the others."""
+    match source:
+        case CsvFile():
+            return CsvFile(source.path, source.delimiter, row_names=True)
+        case CsvFiles():
+            return CsvFiles(tuple(CsvFile(file.path, file.delimiter, row_names=True) for file in source.files))
+    return source
 
 
 def _encoding(schema: Schema, findings: Findings) -> str | None:

@@ -55,13 +55,18 @@ def column_problems(columns: Sequence[str], needed: Sequence[str]) -> Iterator[s
         yield f"the columns are {', '.join(map(repr, columns))}"
 
 
+def has_row_names(lines: LineFindings, records: int) -> bool:
+    """Whether most lines have one field more than the header, as R writes the names of rows."""
+    return lines.widths.get(lines.fields + 1, 0) > records
+
+
 def line_problems(lines: LineFindings, records: int) -> Iterator[str]:
     """Why lines are no records."""
-    longer = lines.widths.get(lines.fields + 1, 0)
-    if longer > records:
+    if has_row_names(lines, records):
         yield (
-            f"{longer:,} lines have one field more than the header, as R's write.table writes row names; write the "
-            "file with row.names = FALSE, or put a name for the first column before the others in the first line"
+            f"{lines.widths[lines.fields + 1]:,} lines have one field more than the header, as R writes the names of "
+            "rows; write the file with row.names = FALSE, or put a name for them before the others in the first line "
+            "(the numbers below are those after that)"
         )
     elif lines.widths:
         common = sorted(lines.widths.items(), key=lambda item: -item[1])[:3]

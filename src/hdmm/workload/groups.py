@@ -87,8 +87,8 @@ class By(Predicates):
 
     def __init__(self, *expressions: str | Mapping[str, str], where: str | None = None, **columns: str) -> None:
         named: list[tuple[str, str]] = []
-        for given in expressions:
-            named += given.items() if isinstance(given, Mapping) else [(given, given)]
+        for entry in expressions:
+            named += entry.items() if isinstance(entry, Mapping) else [(entry, entry)]
         named += columns.items()
         if not named or not all(isinstance(part, str) for pair in named for part in pair):
             raise WorkloadError(f"by={expressions!r}: expected SQL expressions as texts, for example By('age / 10')")
