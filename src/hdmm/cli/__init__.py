@@ -23,10 +23,11 @@ app = typer.Typer(
     name="hdmm",
     help="Publish counts about people without exposing any of them.\n\n"
     "1. `hdmm init` writes a spec to start from: the columns of your data and the tables you want.\n\n"
-    "2. `hdmm plan` finds what to measure, and `hdmm show` shows the error at a budget. Neither needs data.\n\n"
-    "3. `hdmm ledger create` grants a privacy budget for your data.\n\n"
-    "4. `hdmm release` charges it, measures the data once, and writes the tables with margins of error.\n\n"
-    "5. `hdmm answer`, `hdmm tables` and `hdmm synthesize` get more out of a release, at no cost.\n\n"
+    "2. `hdmm check` says, to you alone, which records would be dropped, and what to write instead.\n\n"
+    "3. `hdmm plan` finds what to measure, and `hdmm show` shows the error at a budget. Neither needs data.\n\n"
+    "4. `hdmm ledger create` grants a privacy budget for your data.\n\n"
+    "5. `hdmm release` charges it, measures the data once, and writes the tables with margins of error.\n\n"
+    "6. `hdmm answer`, `hdmm tables` and `hdmm synthesize` get more out of a release, at no cost.\n\n"
     "`hdmm demo` shows every step on made-up people.",
     no_args_is_help=True,
     add_completion=False,

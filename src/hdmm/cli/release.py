@@ -93,6 +93,7 @@ def release(
         typer.echo(f"{output}: was published before under this id; nothing was spent")
         return
     typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
+    typer.echo("whether records were dropped is private: `hdmm check SPEC DATA` reports it to you alone")
 
 
 def _report_interrupt(budget: Budget, ledger: Path | None, name: str | None, output: Path, *, written: bool) -> None:
