@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -229,8 +229,10 @@ _DATES_OF_DATABASES = {
 
 
 class _BrokenZone(tzinfo):
-    def utcoffset(self, when: datetime | None) -> timedelta:
+    def utcoffset(self, when: datetime | None) -> Any:
         raise RuntimeError(MARK)
+
+    dst = tzname = utcoffset
 
 
 def _moments() -> Iterator[Item]:

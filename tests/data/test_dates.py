@@ -20,6 +20,7 @@ import pytest
 from hdmm.data import DatabaseTable, count, open_source
 from hdmm.errors import DataError
 from hdmm.schema import Dates, Listed, Schema, Times
+from hdmm.schema.dates import DatePeriod
 from tests.data.conftest import ENGINES, Hold
 
 pytestmark = [
@@ -29,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 every_engine = pytest.mark.parametrize("engine", ENGINES)
-BY = ("day", "week", "month", "quarter", "year")
+BY: tuple[DatePeriod, ...] = ("day", "week", "month", "quarter", "year")
 FIRST, LAST = date(2019, 12, 18), date(2021, 1, 12)
 DAYS = [
     *(FIRST + timedelta(days) for days in range(-20, (LAST - FIRST).days + 21)),
@@ -55,7 +56,7 @@ def label(day: date, by: str) -> str:
     }[by]
 
 
-def dates_schema(**cells: bool) -> Schema:
+def dates_schema(**cells: Any) -> Schema:
     """The same column is read once for each size of the cells."""
     return Schema({by: Dates(FIRST, LAST, by=by, **cells) for by in BY})
 
@@ -132,7 +133,7 @@ CLOCK = {
 }
 
 
-def times_schema(**cells: bool) -> Schema:
+def times_schema(**cells: Any) -> Schema:
     return Schema({by: Times("07:30", "22:15", by=by, **cells) for by in ("hour", "minute")})
 
 
@@ -154,7 +155,7 @@ def test_a_column_of_times_counts_by_value(engine: str, hold: Hold) -> None:
 @every_engine
 def test_a_column_of_time_stamps_counts_by_its_times_of_day(engine: str, hold: Hold) -> None:
     table = pa.table({by: pa.array(STAMPS, pa.timestamp("us")) for by in CLOCK})
-    times = [stamp and stamp.time() for stamp in STAMPS]
+    times = [None if stamp is None else stamp.time() for stamp in STAMPS]
     assert counted(hold(table), times_schema(other=True, missing=True)) == expected_times(times)
 
 
@@ -262,7 +263,7 @@ def test_infinite_dates_of_duckdb_count_as_other_values(type: str, tmp_path: Pat
         connection.execute(
             f"CREATE TABLE people AS SELECT c AS day, c AS week, c AS month FROM (VALUES {values}, (NULL)) t(c)"
         )
-    schema = Schema({by: Dates(FIRST, LAST, by=by, other=True, missing=True) for by in ("day", "week", "month")})
+    schema = Schema({by: Dates(FIRST, LAST, by=by, other=True, missing=True) for by in BY[:3]})
     labels = {by: label(date(2020, 2, 29), by) for by in schema}
     expect = {by: {labels[by]: 1, "other": 2, "missing": 1} for by in schema}
     assert counted(DatabaseTable(tmp_path / "a.duckdb", "people"), schema) == expect
@@ -312,7 +313,7 @@ ODD = {
 
 @pytest.mark.parametrize("type", ODD)
 @pytest.mark.parametrize("by", BY)
-def test_odd_dates_of_postgres_count_as_other_values(postgres: str, type: str, by: str) -> None:
+def test_odd_dates_of_postgres_count_as_other_values(postgres: str, type: str, by: DatePeriod) -> None:
     data = postgres_table(postgres, type, ["2020-02-29", *ODD[type]])
     schema = Schema(x=Dates("0001-01-01", "9999-12-31", by=by, other=True, missing=True))
     assert counted(data, schema) == {"x": {label(date(2020, 2, 29), by): 1, "other": len(ODD[type]), "missing": 1}}
@@ -376,8 +377,10 @@ def b_text(text: bytes) -> pa.Array:
 class Broken(tzinfo):
     """A time zone that fails."""
 
-    def utcoffset(self, when: datetime | None) -> timedelta:
+    def utcoffset(self, when: datetime | None) -> Any:
         raise RuntimeError("broken")
+
+    dst = tzname = utcoffset
 
 
 def test_objects_of_pandas_count_by_their_own_dates() -> None:

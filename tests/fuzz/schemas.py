@@ -247,7 +247,7 @@ def _coarser(domain: Attribute) -> Iterator[tuple[Attribute, tuple[int, ...]]]:
 
 def _implied(domain: Attribute) -> Iterator[tuple[Attribute, tuple[int, ...]]]:
     """The coarser periods of dates and times, by their long names."""
-    own = {"other": domain.other, "missing": domain.missing}
+    own: dict[str, Any] = {"other": domain.other, "missing": domain.missing}
     for by in IMPLIED.get(domain.by, ()):
         name = f"{domain.name} {by}"
         if domain.kind == "times":
