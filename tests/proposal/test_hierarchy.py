@@ -31,6 +31,12 @@ def test_one_exception_makes_it_an_attribute(pieces):
     assert (isinstance(found["state"], Attribute), "levels" in found["county"].domain) == (True, False)
 
 
+def test_a_column_that_is_hardly_coarser_is_an_attribute():
+    wards = {"a": "x", "b": "x", "c": "y", "d": "z"}
+    found = together({"ward": [*wards] * 10, "seat": [*wards.values()] * 10})
+    assert (isinstance(found["seat"], Attribute), "levels" in found["ward"].domain) == (True, False)
+
+
 def test_a_chain_of_levels_belongs_to_the_finest():
     counties = [f"c{at:02}" for at in range(24)] * 10
     states = [f"s{int(county[1:]) // 3}" for county in counties]
