@@ -30,6 +30,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         **dict.fromkeys(("By", "Permuted", "Custom", "Target"), ()),
         "Spec": ("load", "save"),
     },
+    "Check": {"check": (), "CheckReport": ("clean",)},
     "Selection": {
         "select": (),
         "Plan": (
