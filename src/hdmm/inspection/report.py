@@ -32,15 +32,21 @@ _MOST_PRODUCTS = 40
 @final
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found: about the spec, and with data about the records."""
+    """What a check found: about the spec, and with data about the records. As text it is the whole report.
+
+    Arguments:
+        spec: The spec.
+        source: The name of the data, if data was checked.
+        findings: Counts and values of the records: private.
+        advice: What to write, for every column with values outside its domain.
+        problems: What is wrong with the source as a whole: its columns, delimiter, encoding or lines.
+    """
 
     spec: Spec
     source: str | None = None
     findings: Findings | None = None
     advice: dict[str, Advice] | None = None
-    """For every column with values outside its domain."""
     problems: tuple[str, ...] = ()
-    """What is wrong with the source as a whole: its columns, delimiter, encoding or lines."""
 
     @property
     def clean(self) -> bool:
