@@ -19,14 +19,16 @@ _FORMS = (
 )
 
 
-def open_source(data: Any, delimiter: str | None = None) -> Source:
-    """The source that a user's data stands for."""
+def open_source(data: Any, delimiter: str | None = None, encoding: str | None = None) -> Source:
+    """The source that a user's data stands for; delimiter and encoding are those of text files."""
     if isinstance(data, (str, Path)):
-        return _files(_paths(data), delimiter)
+        return _files(_paths(data), delimiter, encoding)
     if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, Path)) for path in data):
-        return _files([path for pattern in data for path in _paths(pattern)], delimiter)
+        return _files([path for pattern in data for path in _paths(pattern)], delimiter, encoding)
     if delimiter is not None:
         raise DataError(f"delimiter={delimiter!r}: goes with the path of a text file; this source has its own")
+    if encoding is not None:
+        raise DataError(f"encoding={encoding!r}: goes with the path of a text file; this source has its own")
     if isinstance(data, Source):
         return data
     kind = type(data)
@@ -72,7 +74,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
+def _files(paths: Sequence[Path], delimiter: str | None, encoding: str | None) -> Source:
     seen: set[tuple[int, int]] = set()
     for path in paths:
         check_file(path)
@@ -89,10 +91,12 @@ def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
                 raise DataError(
                     f"{path}: is a database; name its table with --table, or hdmm.DatabaseTable(path, name)"
                 )
-        files = tuple(CsvFile(path, delimiter) for path in paths)
+        files = tuple(CsvFile(path, delimiter, encoding) for path in paths)
         return files[0] if len(files) == 1 else CsvFiles(files)
     if delimiter is not None:
         raise DataError(f"delimiter={delimiter!r}: goes with the path of a text file, not of Parquet files")
+    if encoding is not None:
+        raise DataError(f"encoding={encoding!r}: goes with the path of a text file, not of Parquet files")
     from hdmm.data.parquet import Parquet
 
     return Parquet(tuple(paths))
