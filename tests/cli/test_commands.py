@@ -147,8 +147,17 @@ def test_a_question_that_nobody_can_answer_yes_to_is_planned_shown_and_released(
 def test_another_separator_is_read_when_it_is_said(run, planned: Path, workplace: Path) -> None:
     people = workplace / "people.csv"
     people.write_bytes(people.read_bytes().replace(b",", b";"))
-    refused(run, workplace, [*RELEASE, "--epsilon", "1"], "another separator must be stated (--delimiter)")
-    assert run(*RELEASE, "--epsilon", "1", "--delimiter", ";").code == 0
+    refused(run, workplace, [*RELEASE, "--epsilon", "1"], "another separator (--delimiter) or encoding")
+    assert run(*RELEASE, "--epsilon", "1", "--delimiter", "semicolon").code == 0
+
+
+def test_an_encoding_must_be_known_and_is_used(run, planned: Path, workplace: Path) -> None:
+    path = workplace / "people.csv"
+    path.write_bytes(path.read_text().encode("utf-16"))
+    given = [*RELEASE, "--epsilon", "1", "--encoding"]
+    refused(run, workplace, [*given, "utf-61"], "encoding='utf-61': is not an encoding")
+    refused(run, workplace, [*RELEASE, "--epsilon", "1"], "--encoding")
+    assert run(*given, "utf-16").code == 0
 
 
 def test_targets_give_the_least_budget(run, workplace: Path) -> None:

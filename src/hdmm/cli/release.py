@@ -46,8 +46,12 @@ def release(
     delimiter: Annotated[
         str | None,
         typer.Option(
-            help="What separates the fields of a text file, such as ';' (default: a comma; a tab in .tsv files)."
+            help="What separates the fields of a text file: a character such as ';', or tab, comma, semicolon, pipe or "
+            "space (default: a comma; a tab in .tsv files)."
         ),
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="The encoding of a text file, such as latin-1 (default: UTF-8).")
     ] = None,
     table: Annotated[str | None, typer.Option(help="The table or view of a database that holds the records.")] = None,
     memory: Memory = None,
@@ -83,6 +87,7 @@ def release(
                 format=format,
                 digits=digits,
                 delimiter=delimiter,
+                encoding=encoding,
                 memory=memory,
                 on_progress=advance,
             )

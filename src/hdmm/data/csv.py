@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.data.chunked import Chunk, Chunked, RawRecords
+from hdmm.data.encodings import read_encoding
 from hdmm.data.fields import PADDING, Distinct, distinct
 from hdmm.data.header import first_line_remedy
 from hdmm.data.inspection import RawChunk
@@ -21,7 +20,8 @@ from hdmm.data.lines import LONGEST_LINE, Positions, header, line_findings, reco
 from hdmm.data.people import identifier
 from hdmm.data.source import check_columns, check_file, needed_columns
 from hdmm.data.tally import Records
-from hdmm.errors import DataError, FaultError
+from hdmm.data.text_file import check_archive, opened, plain_suffix
+from hdmm.errors import DataError
 from hdmm.schema import Domain, Schema
 from hdmm.schema.text import LONGEST_TEXT, NO_VALUE
 from hdmm.syntax import example, given
@@ -29,6 +29,8 @@ from hdmm.syntax import example, given
 Part = TypeVar("Part", Chunk, RawRecords)
 
 _NOTHING = NO_VALUE.encode()
+_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+"""Words for delimiters that are hard to write on a command line."""
 _CHUNK_BYTES = 8 << 20
 """Size of a chunk: with smaller ones, threads wait more for each other's Python steps."""
 
@@ -38,11 +40,14 @@ _CHUNK_BYTES = 8 << 20
 class CsvFile(Chunked):
     """A text file with a header and one record per line, by the rules of :mod:`hdmm.data.lines`.
 
-    By default the delimiter is a tab if the path ends in ``.tsv`` or ``.tab``, and otherwise a comma.
+    By default the delimiter is a tab if the path ends in ``.tsv`` or ``.tab``, and otherwise a comma; the encoding is
+    UTF-8. A file whose name ends in ``.gz`` or ``.zst`` is unpacked while it is read.
     """
 
     path: Path
     delimiter: str
+    encoding: str | None
+    """The encoding if it is not UTF-8, as Python calls it."""
     chunk_size: int
     row_names: bool
     """Whether every record has one field more than the header, before the others: for `hdmm.check` only."""
@@ -51,13 +56,15 @@ class CsvFile(Chunked):
         self,
         path: str | Path,
         delimiter: str | None = None,
+        encoding: str | None = None,
         *,
         chunk_size: int = _CHUNK_BYTES,
         row_names: bool = False,
     ) -> None:
         path = Path(path)
         if delimiter is None:
-            delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+            delimiter = "\t" if plain_suffix(path) in (".tsv", ".tab") else ","
+        delimiter = _DELIMITERS.get(delimiter.lower(), delimiter)
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
             raise DataError(
                 f"{given('delimiter', repr(delimiter))}: expected one ASCII character, no quote, for example "
@@ -66,42 +73,34 @@ class CsvFile(Chunked):
         check_file(path)
         object.__setattr__(self, "path", path)
         object.__setattr__(self, "delimiter", delimiter)
+        object.__setattr__(self, "encoding", None if encoding is None else read_encoding(encoding))
         object.__setattr__(self, "chunk_size", chunk_size)
         object.__setattr__(self, "row_names", row_names)
 
     def columns_check(self, schema: Schema, id: str | None = None) -> None:
-        with self._opened() as file:
-            self._layout(file.readline(LONGEST_LINE), schema, id)
+        with opened(self.path, self.encoding, damaged=DataError) as file:
+            self._layout(file.text.readline(LONGEST_LINE), schema, id)
+        check_archive(self.path)
 
     def chunks(self, schema: Schema, id: str | None = None) -> Iterator[Chunk]:
-        with self._opened() as file:
-            layout = self._layout(file.readline(LONGEST_LINE), schema, id)
-            size = os.fstat(file.fileno()).st_size
-            for lines in _blocks(file, self.chunk_size):
-                yield Chunk(partial(layout.decode, lines), min(file.tell() / size, 1.0))
+        with opened(self.path, self.encoding) as file:
+            layout = self._layout(file.text.readline(LONGEST_LINE), schema, id)
+            for lines in _blocks(file.text, self.chunk_size):
+                yield Chunk(partial(layout.decode, lines), file.fraction())
 
     def column_names(self) -> list[str]:
         return [name.decode(errors="replace") for name in header(self.first_line(), ord(self.delimiter))]
 
     def first_line(self) -> bytes:
-        """The first line as it is: for `hdmm.check`, which shows it to the custodian."""
-        with self._opened() as file:
-            return file.readline(LONGEST_LINE)
+        """The first line in UTF-8: for `hdmm.check`, which shows it to the custodian."""
+        with opened(self.path, self.encoding, damaged=DataError) as file:
+            return file.text.readline(LONGEST_LINE)
 
     def raw_chunks(self, schema: Schema, id: str | None = None) -> Iterator[RawRecords]:
-        with self._opened() as file:
-            layout = self._layout(file.readline(LONGEST_LINE), schema, id)
-            size = os.fstat(file.fileno()).st_size
-            for lines in _blocks(file, self.chunk_size):
-                yield RawRecords(layout.raw(lines), min(file.tell() / size, 1.0))
-
-    @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
-        try:
-            with self.path.open("rb") as file:
-                yield file
-        except OSError as error:
-            raise FaultError(f"{self.path}: cannot be read: {error.strerror}") from None
+        with opened(self.path, self.encoding, damaged=DataError) as file:
+            layout = self._layout(file.text.readline(LONGEST_LINE), schema, id)
+            for lines in _blocks(file.text, self.chunk_size):
+                yield RawRecords(layout.raw(lines), file.fraction())
 
     def _layout(self, line: bytes, schema: Schema, id: str | None) -> _Layout:
         columns = [column.decode(errors="surrogateescape") for column in header(line, ord(self.delimiter))]

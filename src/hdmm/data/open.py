@@ -20,14 +20,17 @@ _FORMS = (
 )
 
 
-def open_source(data: Any, delimiter: str | None = None) -> Source:
-    """The source that a user's data stands for."""
+def open_source(data: Any, delimiter: str | None = None, encoding: str | None = None) -> Source:
+    """The source that a user's data stands for; delimiter and encoding are those of text files."""
     if isinstance(data, (str, Path)):
-        return _files(_paths(data), delimiter)
+        return _files(_paths(data), delimiter, encoding)
     if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, Path)) for path in data):
-        return _files([path for pattern in data for path in _paths(pattern)], delimiter)
+        return _files([path for pattern in data for path in _paths(pattern)], delimiter, encoding)
     if delimiter is not None:
         stated = given("delimiter", repr(delimiter))
+        raise DataError(f"{stated}: goes with the path of a text file; this source has its own")
+    if encoding is not None:
+        stated = given("encoding", repr(encoding))
         raise DataError(f"{stated}: goes with the path of a text file; this source has its own")
     if isinstance(data, Source):
         return data
@@ -86,7 +89,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
+def _files(paths: Sequence[Path], delimiter: str | None, encoding: str | None) -> Source:
     seen: set[tuple[int, int]] = set()
     for path in paths:
         check_file(path)
@@ -105,12 +108,14 @@ def _files(paths: Sequence[Path], delimiter: str | None) -> Source:
                     f"{path}: is a database; name its table{table_remedy('path')}"
                     + (f"; its tables are {names}" if names else "")
                 )
-        files = tuple(CsvFile(path, delimiter) for path in paths)
+        files = tuple(CsvFile(path, delimiter, encoding) for path in paths)
         return files[0] if len(files) == 1 else CsvFiles(files)
     if delimiter is not None:
         raise DataError(
             f"{given('delimiter', repr(delimiter))}: goes with the path of a text file, not of Parquet files"
         )
+    if encoding is not None:
+        raise DataError(f"{given('encoding', repr(encoding))}: goes with the path of a text file, not of Parquet files")
     for path in paths:
         check_parquet(path)
     from hdmm.data.parquet import Parquet

@@ -58,7 +58,7 @@ def check(
     if data is None:
         return CheckReport(spec)
     name = str(data) if isinstance(data, (str, Path)) else type(data).__name__
-    return _checked(spec, name, open_source(data, delimiter), on_progress)
+    return _checked(spec, name, open_source(data, delimiter, encoding), on_progress)
 
 
 def _checked(spec: Spec, name: str, source: Source, on_progress: Advance) -> CheckReport:
@@ -115,9 +115,11 @@ def _with_row_names(source: Source) -> Source:
     """The same files, read as if their headers had one more name before the others."""
     match source:
         case CsvFile():
-            return CsvFile(source.path, source.delimiter, row_names=True)
+            return CsvFile(source.path, source.delimiter, source.encoding, row_names=True)
         case CsvFiles():
-            return CsvFiles(tuple(CsvFile(file.path, file.delimiter, row_names=True) for file in source.files))
+            return CsvFiles(
+                tuple(CsvFile(file.path, file.delimiter, file.encoding, row_names=True) for file in source.files)
+            )
     return source
 
 

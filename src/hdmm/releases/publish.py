@@ -43,6 +43,7 @@ def release(
     format: Format = "parquet",
     digits: Digits = "meaningful",
     delimiter: str | None = None,
+    encoding: str | None = None,
     memory: str | int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Release:
@@ -63,7 +64,9 @@ def release(
         out: A new directory that the release is written to.
         format: The format of the tables, "parquet" or "csv".
         digits: "full" writes all digits to CSV files; by default only those that the standard error leaves a meaning.
-        delimiter: What separates the fields of a text file (default: a comma; a tab in .tsv and .tab files).
+        delimiter: What separates the fields of a text file: a character, or one of the words tab, comma, semicolon,
+            pipe and space (default: a comma; a tab in .tsv and .tab files).
+        encoding: The encoding of a text file, such as "latin-1" (default: UTF-8).
         memory: Memory limit, such as "8GB" (default: half of RAM). Work arrays too large for it are in temporary
             files. DuckDB, if it counts, takes up to a quarter of it more, at most 2 GiB.
         on_progress: Called with a :class:`Progress` for "counting records", "adding noise" and "writing tables".
@@ -86,7 +89,7 @@ def release(
             return stored
     if out is not None:
         check_new(Path(out))
-    source = open_source(data, delimiter)
+    source = open_source(data, delimiter, encoding)
     source.columns_check(plan.counted, plan.unit.id)  # quick: it reads a header; margins may take long
     for product in plan.workload.products:  # computed now, so that after the charge only writing can fail
         plan.accuracy(product.name, budget)
