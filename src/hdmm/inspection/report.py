@@ -138,6 +138,8 @@ def _column(name: str, column: ColumnFindings, advice: Advice) -> Iterator[str]:
         yield f"- {_shown(remedy.texts)}: {remedy.reason}; write {_flow(remedy.change)}"
     if advice.left:
         yield f"- {_shown(advice.left)}: in no declared value; widen the domain, or write other: true"
+    if not advice.remedies and not advice.left:
+        yield "- text in another encoding, see above"
     looked_at = sum(count for _, count in column.texts)
     if column.outside > looked_at:
         more = column.distinct - len(column.texts)
