@@ -144,7 +144,7 @@ def test_a_question_that_nobody_can_answer_yes_to_is_planned_shown_and_released(
 def test_another_separator_is_read_when_it_is_said(run, planned: Path, workplace: Path) -> None:
     people = workplace / "people.csv"
     people.write_bytes(people.read_bytes().replace(b",", b";"))
-    refused(run, workplace, [*RELEASE, "--epsilon", "1"], "another separator must be stated (--delimiter)")
+    refused(run, workplace, [*RELEASE, "--epsilon", "1"], "its fields are separated by ';': state --delimiter ';'")
     assert run(*RELEASE, "--epsilon", "1", "--delimiter", ";").code == 0
 
 
