@@ -41,3 +41,10 @@ def refused(run, workplace: Path, arguments: list[str], message: str) -> Done:
     assert message in " ".join((done.out + done.err).replace("│", " ").split())
     assert everything(workplace) == before
     return done
+
+
+SPENT = (
+    "spent ε = 1; wrote 2 tables to out\n"
+    "whether records were dropped is private: `hdmm check SPEC DATA` reports it to you alone\n"
+)
+"""What a release prints."""

@@ -77,7 +77,7 @@ def test_the_command_line_reads_every_form(folder: Path, run, data: list[str]) -
         (["people.duckdb", "--table", "persons"], "there is no table 'persons'"),
         (["postgresql://me:Zx9Qk@host/db"], "postgresql://…: is a database"),
         (["nobody-*.csv"], "nobody-*.csv: no file matches this pattern"),
-        (["people.parquet", "--delimiter", ";"], "delimiter=';': goes with the path of a text file"),
+        (["people.parquet", "--delimiter", ";"], "--delimiter ';': goes with the path of a text file"),
     ],
 )
 def test_the_command_line_refuses_with_the_remedy(folder: Path, run, data: list[str], message: str) -> None:

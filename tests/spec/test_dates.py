@@ -156,7 +156,7 @@ def test_a_plan_and_its_answers_keep_dates_and_times(tmp_path: Path) -> None:
     until = release.table("until")
     assert until["came"].to_pylist() == ["<= 2020-11", "<= 2020-12", "<= 2021-01", "<= 2021-02"]
     assert until["answer"].to_pylist() == [1, 1, 2, 2]
-    assert release.table("years")["came"].to_pylist() == ["2020", "2021", "other", "missing"]
+    assert release.table("years")["year"].to_pylist() == ["2020", "2021", "other", "missing"]
     question = Workload(schema).add_sql("q", "SELECT COUNT(*) FROM t WHERE came >= '2021-01-01' AND at < '10:00'")
     assert release.answer(question)["q"]["answer"].to_pylist() == [1]
 

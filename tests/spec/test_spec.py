@@ -374,7 +374,7 @@ ENTRIES = {
     "an empty name": ('{name: " "}', "a product needs a name on one line"),
     "a name twice": ("{name: a, name: b}", "the key 'name' stands twice"),
     "an unknown key": ("{name: a, wieght: 2}", "unknown key 'wieght'; did you mean 'weight'?"),
-    "a weight of zero": ("{name: a, weight: 0}", "expected a positive number, for example weight=2"),
+    "a weight of zero": ("{name: a, weight: 0}", "expected a positive number, for example weight: 2"),
     "a weight that is no number": ("{name: a, weight: heavy}", "weight: 'heavy': expected a positive number"),
     "a weight that is a list": ("{name: a, weight: [2]}", "workload[2].weight: expected a single value"),
     "SQL": ("{name: a, sql: SELECT sex FROM people}", "nothing is counted; select COUNT(*) beside the columns"),

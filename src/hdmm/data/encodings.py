@@ -13,6 +13,7 @@ from typing import BinaryIO, final
 
 from hdmm.data.lines import LONGEST_LINE
 from hdmm.errors import DataError, nearest
+from hdmm.syntax import given
 
 _BYTE_BY_BYTE = (
     *("ascii", "latin-1", "cp1252", "cp437", "cp850", "cp852", "cp858", "cp866", "koi8-r", "koi8-u", "mac-roman"),
@@ -45,7 +46,7 @@ def read_encoding(name: object) -> str | None:
         return None
     if canonical not in known:
         near = nearest(name.lower() if isinstance(name, str) else "", _NAMES)
-        raise DataError(f"encoding={name!r}: is not an encoding that text files are read in{near}")
+        raise DataError(f"{given('encoding', repr(name))}: is not an encoding that text files are read in{near}")
     return canonical
 
 
