@@ -268,6 +268,6 @@ def test_a_total_that_cannot_be_accounted_for_is_refused(tmp_path: Path, monkeyp
     ledger = Ledger.create(tmp_path / "b.db", Budget("1", "1e-6"), UNIT)
     spend(ledger, Budget(rho="0.001"))
     monkeypatch.setattr(composition, "capacity", lambda epsilon, delta: Fraction(0))
-    with pytest.raises(BudgetError, match=r"a total of ε = 3, δ = 1e-6 cannot be accounted for; add less"):
+    with pytest.raises(BudgetError, match=r"a total of ε = 3, δ = 0.000001 cannot be accounted for; add less"):
         ledger.grant(Budget("2"))
     assert ledger.granted == Budget("1", "1e-6")
