@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hdmm.errors import ArtefactError, BudgetError, FaultError, InputError
 from hdmm.privacy.budget import Budget
-from hdmm.privacy.ledger import Ledger, chain
+from hdmm.privacy.ledger import Ledger, chain, composition
 from hdmm.privacy.ledger.account import raised
 from hdmm.privacy.ledger.composition import Charged, capacity, mu_squared_of
 from tests.privacy.ledger.steps import UNIT, in_memory, refused, spend
@@ -261,3 +261,13 @@ def test_a_grant_outlasts_a_power_failure(ledger: Ledger, monkeypatch: pytest.Mo
     monkeypatch.setattr(chain, "commit", watched)
     ledger.grant(Budget("1"))
     assert modes == [extra]
+
+
+def test_a_total_that_cannot_be_accounted_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """If no noise could be verified at the total, its capacity is zero, and the ledger would count as overspent."""
+    ledger = Ledger.create(tmp_path / "b.db", Budget("1", "1e-6"), UNIT)
+    spend(ledger, Budget(rho="0.001"))
+    monkeypatch.setattr(composition, "capacity", lambda epsilon, delta: Fraction(0))
+    with pytest.raises(BudgetError, match=r"a total of ε = 3, δ = 0.000001 cannot be accounted for; add less"):
+        ledger.grant(Budget("2"))
+    assert ledger.granted == Budget("1", "1e-6")
