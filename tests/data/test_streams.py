@@ -124,11 +124,10 @@ def test_a_relation_is_computed_by_its_own_connection() -> None:
 
 def test_names_of_a_relation_are_never_those_of_variables_or_expressions() -> None:
     people = pa.table({"sex": ["M"]})  # noqa: F841
-    relation = duckdb.sql('SELECT \'F\' AS "people", \'M\' AS "1 + 1", \'F\' AS "a""b", \'M\' AS "a.b"')
-    for name, counts in {"people": [1, 0], "1 + 1": [0, 1], 'a"b': None, "a.b": [0, 1]}.items():
-        if counts is not None:
-            (table,) = count(open_source(relation), Schema({name: ["F", "M"]}), [(name,)])
-            assert table.tolist() == counts
+    relation = duckdb.sql("""SELECT 'F' AS "people", 'M' AS "1 + 1", 'M' AS "a.b" """)
+    for name, counts in {"people": [1, 0], "1 + 1": [0, 1], "a.b": [0, 1]}.items():
+        (table,) = count(open_source(relation), Schema({name: ["F", "M"]}), [(name,)])
+        assert table.tolist() == counts
 
 
 def test_only_needed_columns_of_a_lazy_frame_are_computed() -> None:
