@@ -19,7 +19,10 @@ import pytest
 from hdmm.data import DatabaseTable
 from tests.servers import Absent, postgres_server, spark_session
 
-ENGINES = ["parquet", "arrow", "pandas", "polars", "duckdb", "ibis", "other ibis", "sqlite", "postgres", "spark"]
+ENGINES = [
+    *("parquet", "arrow", "pandas", "polars", "lazy", "stream", "dataset", "relation"),
+    *("duckdb", "ibis", "other ibis", "sqlite", "postgres", "spark"),
+]
 
 Hold = Callable[[pa.Table], Any]
 
@@ -61,9 +64,34 @@ def hold(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Hold:
     if engine in ("parquet", "duckdb", "sqlite"):
         write = {"parquet": _parquet, "duckdb": _duckdb, "sqlite": _sqlite}[engine]
         return lambda table: write(table, tmp_path)
-    return {"arrow": lambda table: table, "pandas": _pandas, "polars": _polars, "ibis": _ibis, "other ibis": _other}[
-        engine
-    ]
+    plain: dict[str, Hold] = {
+        "arrow": lambda table: table,
+        "pandas": _pandas,
+        "polars": _polars,
+        "lazy": lambda table: _polars(table).lazy(),
+        "stream": _Exported,
+        "dataset": _dataset,
+        "relation": lambda table: duckdb.connect().from_arrow(table),
+        "ibis": _ibis,
+        "other ibis": _other,
+    }
+    return plain[engine]
+
+
+class _Exported:
+    """An object that hands out Arrow streams, and nothing else."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.to_reader(max_chunksize=7).__arrow_c_stream__(requested_schema)
+
+
+def _dataset(table: pa.Table) -> Any:
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(table)
 
 
 def _parquet(table: pa.Table, folder: Path) -> str:

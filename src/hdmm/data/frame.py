@@ -34,6 +34,33 @@ class Frame(Relation):
             yield View(engine, names, table)
 
 
+@final
+@dataclass(frozen=True)
+class LazyFrame(Relation):
+    """A LazyFrame of polars: only the needed columns are computed, once."""
+
+    data: Any
+
+    @contextmanager
+    def opened(self) -> Iterator[View]:
+        import polars as pl
+
+        schema = self.data.collect_schema()
+        with in_process() as engine:
+
+            def table(columns: Needed, records: bool) -> Any:
+                if not records:
+                    held = _arrow(pl.DataFrame(schema=schema), columns)
+                elif columns:
+                    held = _arrow(self.data.select(pl.col(list(columns))).collect(engine="streaming"), columns)
+                else:
+                    held = _unread(self.data.select(pl.len()).collect(engine="streaming").item())
+                engine.backend.con.register("records", held)
+                return engine.backend.table("records")
+
+            yield View(engine, schema.names(), table)
+
+
 def _library(data: Any) -> str:
     """The library of a table; its attributes are no guide, because a column may have the name of a method."""
     return type(data).__module__.split(".")[0]
@@ -43,8 +70,8 @@ def _arrow(data: Any, columns: Needed) -> Any:
     """Some columns as an Arrow table with their declared types."""
     import pyarrow as pa
 
-    if not columns:  # records are counted, not read
-        return pa.table({"": pa.nulls(len(data), pa.int8())})
+    if not columns:
+        return _unread(len(data))
     if _library(data) == "pyarrow":
         table = data.select(list(columns))
     elif _library(data) == "polars":
@@ -55,6 +82,13 @@ def _arrow(data: Any, columns: Needed) -> Any:
         if pa.types.is_timestamp(field.type):
             check_zone(field.name, field.type.tz)
     return readable(table)
+
+
+def _unread(rows: int) -> Any:
+    """A table of records that are counted, not read."""
+    import pyarrow as pa
+
+    return pa.table({"": pa.nulls(rows, pa.int8())})
 
 
 def _pandas(column: Any, domain: Domain | None) -> Any:

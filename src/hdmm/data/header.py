@@ -112,7 +112,7 @@ def first_line_remedy(path: Path, line: bytes, delimiter: str, needed: Sequence[
         return "the file is empty; its first line must name the attributes"
     for encoding in ("utf-16-le", "utf-16-be"):
         if line.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_header_line(_recoded(line, encoding), delimiter, needed):
-            return "the file is UTF-16; convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"
+            return f"the file is UTF-16: state {example('encoding', 'utf-16')}"
     for other, word in _DELIMITERS.items():
         if other != delimiter and _is_header_line(line, other, needed):
             stated = example("delimiter", word)

@@ -16,7 +16,8 @@ from hdmm.syntax import either, given
 _PARQUET = (".parquet", ".pq")
 _FORMS = (
     "give the path of CSV or Parquet files, a list or a pattern of paths, a DataFrame of pandas, polars or Spark, a "
-    "pyarrow.Table, an ibis table, or hdmm.DatabaseTable(database, name)"
+    "LazyFrame, a pyarrow.Table, a stream or dataset of Arrow, a relation of DuckDB, an ibis table, or "
+    "hdmm.DatabaseTable(database, name)"
 )
 
 
@@ -40,6 +41,10 @@ def open_source(data: Any, delimiter: str | None = None, encoding: str | None = 
         from hdmm.data.frame import Frame
 
         return Frame(data)
+    if (library, kind.__name__) == ("polars", "LazyFrame"):
+        from hdmm.data.frame import LazyFrame
+
+        return LazyFrame(data)
     if library == "ibis" and kind.__name__ in ("Table", "CachedTable"):
         from hdmm.data.ibis_tables import Expression
 
@@ -48,6 +53,18 @@ def open_source(data: Any, delimiter: str | None = None, encoding: str | None = 
         from hdmm.data.ibis_tables import SparkFrame
 
         return SparkFrame(data)
+    if library in ("duckdb", "_duckdb") and kind.__name__ == "DuckDBPyRelation":
+        from hdmm.data.streams import relation
+
+        return relation(data)
+    if library == "pyarrow" and kind.__module__ == "pyarrow._dataset" and hasattr(data, "scanner"):
+        from hdmm.data.streams import dataset
+
+        return dataset(data)
+    if not isinstance(data, type) and hasattr(kind, "__arrow_c_stream__"):
+        from hdmm.data.streams import stream
+
+        return stream(data)
     raise DataError(f"data: {kind.__name__} is not supported; {_FORMS}")
 
 

@@ -54,8 +54,8 @@ def release(
     Arguments:
         plan: What to measure, from :func:`hdmm.select`.
         data: Where the records are: the path of CSV or Parquet files, or a list or a pattern of such paths; a
-            DataFrame of pandas, polars or Spark, or a pyarrow.Table; a table of ibis; ``hdmm.DatabaseTable(database,
-            name)`` for a table in a database.
+            DataFrame of pandas, polars or Spark, a LazyFrame, or a pyarrow.Table; a stream or a dataset of Arrow; a
+            relation of DuckDB; a table of ibis; ``hdmm.DatabaseTable(database, name)`` for a table in a database.
         budget: What is spent.
         ledger: The ledger that is charged first, or its path. None says that nobody keeps account of what was spent on
             these data.
