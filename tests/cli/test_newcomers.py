@@ -41,7 +41,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "Excel": ("p.xlsx", b"PK\x03\x04", "it is a spreadsheet, not text; save the sheet as CSV (UTF-8)"),
     "old Excel": ("p.dat", EXCEL, "it is a spreadsheet, not text; save the sheet as CSV (UTF-8)"),
     "zip": ("p.zip", b"PK\x03\x04", "it is compressed; unpack it first"),
-    "compressed": ("p.dat", gzip.compress(b"sex,age,state\n"), "it is compressed; unpack it first"),
+    "compressed": ("p.dat", gzip.compress(b"sex,age,state\n"), "it is compressed; give it a name that ends in .csv.gz"),
     "SPSS": ("p.sav", b"$FL2@(#) SPSS", "it is a file of a statistics program; export it as CSV"),
     "R": ("p.rds", b"X", "it is a file of R; write the data with write.csv(data, file, row.names = FALSE)"),
     "Arrow": ("p.dat", b"ARROW1\0\0", "it is an Arrow file; write it as Parquet"),

@@ -133,10 +133,10 @@ def test_a_column_that_is_not_there_is_named_and_the_others_are_looked_at(tmp_pa
 @pytest.mark.parametrize(
     ("content", "advice"),
     [
-        (b"sex;age;state\nF;5;CA\n", "--delimiter semicolon"),
-        (b"sex\tage\tstate\nF\t5\tCA\n", "--delimiter tab"),
-        ("sex,age,state\nF,5,CA\n".encode("utf-16"), "--encoding utf-16"),
-        (b"PK\x03\x04....", "save the sheet as CSV"),
+        (b"sex;age;state\nF;5;CA\n", 'state delimiter=";"'),
+        (b"sex\tage\tstate\nF\t5\tCA\n", 'state delimiter="tab"'),
+        ("sex,age,state\nF,5,CA\n".encode("utf-16"), 'state encoding="utf-16"'),
+        (b"PK\x03\x04....", "is compressed; unpack it first"),
         (b"1,2,3\n4,5,6\n", "the first line must be a header"),
         (b'"sex","age","state"\n"1","F",5,"CA"\n"2","M",5,"CA"\n', "row.names = FALSE"),
         (b'sex,age,state\nF,5,"CA\nstill",6\n', "an odd number of quotes"),

@@ -47,7 +47,7 @@ def test_one_check_names_all_defects_and_its_advice_loses_no_record(tmp_path):
         "decimals: true",
         "missing: [NA]",
         "ignore_case: true",
-        "--encoding cp1252",
+        'encoding="cp1252"',
         "no question uses it",
         "row.names = FALSE",
         'thousands: ","',

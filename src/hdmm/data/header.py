@@ -56,8 +56,8 @@ _SUFFIXES = {
 _SIGNATURES = (
     (b"PK\x03\x04", _PACKED),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _SPREADSHEET),
-    (b"\x1f\x8b\x08", _PACKED),
-    (b"\x28\xb5\x2f\xfd", _PACKED),
+    (b"\x1f\x8b\x08", ("is compressed; give it a name that ends in .csv.gz",) * 2),
+    (b"\x28\xb5\x2f\xfd", ("is compressed; give it a name that ends in .csv.zst",) * 2),
     (b"\xfd7zXZ\x00", _PACKED),
     (b"7z\xbc\xaf\x27\x1c", _PACKED),
     (b"BZh91AY&SY", _PACKED),

@@ -24,6 +24,7 @@ from hdmm.privacy.unit import Unit
 from hdmm.schema import Schema
 from hdmm.spec.mistakes import load_or_mistakes
 from hdmm.spec.spec import Spec
+from hdmm.syntax import example
 
 __all__ = ["CheckReport", "check"]
 
@@ -88,7 +89,7 @@ def _checked(spec: Spec, name: str, source: Source, on_progress: Advance) -> Che
     encoding = _encoding(present, findings)
     if encoding is not None:
         problems.append(
-            f"values are not UTF-8 text, but declared values in another encoding; write --encoding {encoding}"
+            f"values are not UTF-8 text, but declared values in another encoding; write {example('encoding', encoding)}"
         )
     advice = {
         column: advise(domain, _decoded(findings.columns[column], encoding))
@@ -106,7 +107,7 @@ def _column_problems(source: Source, columns: Sequence[str], needed: Sequence[st
         return
     files = source.files if isinstance(source, CsvFiles) else (source,)
     if isinstance(files[0], CsvFile):
-        yield from header_problems(files[0].first_line(), files[0].delimiter, needed)
+        yield from header_problems(files[0].path, files[0].first_line(), files[0].delimiter, needed)
     else:
         yield from column_problems(columns, needed)
 

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from hdmm.data.findings import LineFindings
+from hdmm.data.header import first_line_remedy
 from hdmm.data.lines import header
-from hdmm.errors import closest
-
-_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
-_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-"""What a file in another encoding may begin with."""
-_OTHER_FILES = {
-    b"PK\x03\x04": "a spreadsheet or an archive; save the sheet as CSV, or unpack it",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet; save the sheet as CSV",
-    b"PAR1": "a Parquet file; let its name end in .parquet",
-    b"\x1f\x8b": "compressed; let its name end in .gz",
-    b"\x28\xb5\x2f\xfd": "compressed; let its name end in .zst",
-    b"%PDF": "a PDF document; the records must be in a text file",
-    b"{": "perhaps JSON; convert the records to CSV or Parquet",
-}
+from hdmm.errors import closest, plain_word
 
 
-def header_problems(line: bytes, delimiter: str, needed: Sequence[str]) -> Iterator[str]:
+def header_problems(path: Path, line: bytes, delimiter: str, needed: Sequence[str]) -> Iterator[str]:
     """Why needed columns are not found in a file's first line."""
-    for mark, encoding in _MARKS.items():
-        if line.startswith(mark):
-            yield f"the file is in another encoding; write --encoding {encoding}"
-            return
-    for mark, kind in _OTHER_FILES.items():
-        if line.startswith(mark):
-            yield f"the file is {kind}"
-            return
-    found = {mark: _found(line, mark, needed) for mark in (delimiter, *_DELIMITERS)}
-    best = max(found, key=lambda mark: len(found[mark]))
-    if len(found[best]) > len(found[delimiter]):
-        yield f"the columns are separated by {best!r}; write --delimiter {_DELIMITERS[best]}"
-        return
-    if not found[delimiter]:
-        yield "no column is named as in the schema; the first line must be a header with the names of the columns"
-    yield from column_problems(_names(line, delimiter), needed)
+    names = [name.decode(errors="replace") for name in header(line, ord(delimiter))]
+    if any(name in names for name in needed):
+        yield from column_problems(names, needed)
+    else:
+        yield f"no column of the schema is found: {first_line_remedy(path, line, delimiter, needed)}"
 
 
 def column_problems(columns: Sequence[str], needed: Sequence[str]) -> Iterator[str]:
@@ -84,20 +62,7 @@ def line_problems(lines: LineFindings, records: int) -> Iterator[str]:
         yield f"{lines.long:,} lines are longer than a mebibyte, and are not read"
 
 
-def _names(line: bytes, delimiter: str) -> list[str]:
-    return [name.decode(errors="replace") for name in header(line, ord(delimiter))]
-
-
-def _found(line: bytes, delimiter: str, needed: Sequence[str]) -> list[str]:
-    names = _names(line, delimiter)
-    return [name for name in needed if name in names]
-
-
 def _near(name: str, columns: Sequence[str]) -> str | None:
     """The column that a name was meant for: the same but for case, blanks and punctuation, or nearly so."""
-    plain = {_plain(column): column for column in columns}
-    return plain.get(_plain(name)) or closest(name, columns)
-
-
-def _plain(text: str) -> str:
-    return "".join(mark for mark in text.casefold() if mark.isalnum())
+    plain = {plain_word(column): column for column in columns}
+    return plain.get(plain_word(name)) or closest(name, columns)
