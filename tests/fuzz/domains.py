@@ -7,6 +7,7 @@ from math import prod
 from random import Random
 
 from tests.fuzz.schemas import Attribute, Levels, period_of
+from tests.fuzz.spellings import random_options
 
 _SIZES = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 12)
 _NAMES = ("sex", "age", "state", "flag", "income", "education-num", "size of household", "Order", "x1", "größe")
@@ -38,7 +39,7 @@ def _attribute(rng: Random, name: str, most: int, *, merged: bool) -> Attribute:
                 parts.append(_attribute(rng, own, min(left, 4), merged=False))
         return Attribute(name, "merged", parts=tuple(parts))
     other = size < most and rng.random() < 0.25
-    missing = size + other < most and rng.random() < 0.25
+    missing = size + other < most and rng.random() < 0.4
     kind = rng.choice(("listed", "listed", "integers", "integers", "bins", "boolean", "dates", "times"))
     closed = False
     if kind == "boolean" and most < 2:
@@ -68,8 +69,9 @@ def _attribute(rng: Random, name: str, most: int, *, merged: bool) -> Attribute:
         case _:
             values = ()
             other, missing = other and most > 2, missing and most > 3
-    bare = Attribute(name, kind, values, closed, other, missing)
-    return Attribute(name, kind, values, closed, other, missing, _levels(rng, bare) if rng.random() < 0.3 else ())
+    options = random_options(rng, kind, values, missing)
+    bare = Attribute(name, kind, values, closed, other, missing, options=options)
+    return replace(bare, levels=_levels(rng, bare) if rng.random() < 0.3 else ())
 
 
 def _dates(rng: Random, name: str, size: int) -> Attribute:

@@ -115,6 +115,30 @@ def _two_valued(original: Any, *arguments: Any) -> Any:
     return replace(found, truth=np.where(found.truth > 0, 1, -1).astype(np.int8))
 
 
+def _never(original: Any, self: Any, text: bytes) -> bool:
+    return not text
+
+
+def _unfolded(original: Any, self: Any, text: str) -> str:
+    return text
+
+
+def _loose(original: Any, self: Any, text: bytes) -> bytes:
+    """Separators of thousands anywhere."""
+    marks = [mark.encode() for mark in (self.thousands, self.currency) if mark]
+    for mark in marks:
+        text = text.replace(mark, b"")
+    return text if self.point is None else text.replace(self.point.encode(), b".")
+
+
+def _rounded(original: Any, self: Any, texts: Any) -> Any:
+    return original(self, [text.split(b".")[0] if self.decimals else text for text in texts])
+
+
+def _everything(original: Any, self: Any, names: Any) -> Any:
+    return self
+
+
 FAULTS = {
     "standard errors 2% too large": Fault("hdmm.plans.plan:accuracy", _larger_errors),
     "predicted RMSE 2% too small": Fault("hdmm.plans.plan:rmse", _smaller),
@@ -127,6 +151,11 @@ FAULTS = {
     "bound 5% too high": Fault("hdmm.plans.plan:Plan.bound", _higher, "gaussian", "Residual"),
     "weights lost in files": Fault("hdmm.spec.spec:product_data", _weightless),
     "lines of CSV counted twice": Fault("hdmm.data.csv:_Layout.decode", _doubled),
+    "texts for missing values are not": Fault("hdmm.schema.numerals:Numeric._absent", _never),
+    "case is not ignored": Fault("hdmm.schema.kinds:Listed._fold", _unfolded),
+    "thousands separated anywhere": Fault("hdmm.schema.numerals:Numerals._plain", _loose),
+    "decimals cut off": Fault("hdmm.schema.kinds:Integers._numbers", _rounded),
+    "attributes read that nobody asks about": Fault("hdmm.schema:Schema.only", _everything),
 }
 
 

@@ -30,12 +30,15 @@ def random_records(rng: Random, schema: Schema, people: bool) -> tuple[Record, .
 def _text(rng: Random, column: Attribute) -> str:
     if rng.random() < 0.08:
         return rng.choice(_OUTSIDE)
+    if rng.random() < 0.15 and column.options.unusual:
+        return rng.choice(column.options.unusual)
     match column.kind:
         case "listed":
-            text = rng.choice(column.values)
+            text = column.options.spelt(rng, "listed", rng.choice(column.values))
         case "integers":
             number = rng.randint(int(column.values[0]), int(column.values[1]))
             text = rng.choice((str(number), str(number), f"{number:03d}", f"+{number}" if number >= 0 else str(number)))
+            text = rng.choice((text, column.options.spelt(rng, "integers", str(number))))
         case "boolean":
             text = rng.choice(("true", "false", "T", "f", "YES", "No", "1", "0"))
         case "dates":
@@ -44,7 +47,7 @@ def _text(rng: Random, column: Attribute) -> str:
             text = _time(rng, column)
         case _:
             text = rng.choice((*column.values, rng.choice(column.values) + ("5" if rng.random() < 0.5 else "")))
-            text = rng.choice((text, f"{text}e0" if "e" not in text else text))
+            text = rng.choice((text, f"{text}e0", column.options.spelt(rng, "bins", text)))
     return rng.choice((text, text, text, f" {text}", f"{text}\t"))
 
 
@@ -93,28 +96,34 @@ def _key(person: str, cells: tuple[int, ...], copy: int) -> str:
     return hashlib.sha256(",".join([key, *map(str, cells), str(copy)]).encode()).hexdigest()[:32]
 
 
-SOURCES = (*("csv",) * 8, "tsv", "sqlite", "parquet", "pandas", "polars", "arrow", "typed", "duckdb")
+SOURCES = (
+    *("csv",) * 8,
+    *("tsv", "csv.gz", "csv.zst", "sqlite", "parquet", "pandas", "polars", "lazy", "arrow", "typed", "duckdb"),
+    *("stream", "dataset", "relation"),
+)
 
 
 def source_code(kind: str, schema: Schema, people: bool, path: str = "data") -> list[str]:
     """Lines of Python that make ``source`` of ``records`` and ``columns``."""
     match kind:
-        case "csv" | "tsv":
-            mark = "," if kind == "csv" else "\\t"
+        case "csv" | "tsv" | "csv.gz" | "csv.zst":
+            mark = "\\t" if kind == "tsv" else ","
+            packed = {"csv.gz": "gzip", "csv.zst": "zstd"}.get(kind)
             return [
                 "quote = lambda text: '\"' + text.replace('\"', '\"\"') + '\"'",
                 "lines = [columns, *([record[c] for c in columns] for record in records)]",
                 f"source = str(folder / '{path}.{kind}')",
                 f"text = ''.join('{mark}'.join(map(quote, line)) + '\\n' for line in lines)",
-                "open(source, 'w', encoding='utf-8', newline='').write(text)",
+                "import pyarrow",
+                f"with pyarrow.output_stream(source, compression={packed!r}) as file: file.write(text.encode())",
             ]
         case "pandas":
             return ["import pandas", "source = pandas.DataFrame(list(records), columns=columns, dtype=object)"]
-        case "polars":
+        case "polars" | "lazy":
             return [
                 "import polars",
                 "source = polars.DataFrame({c: [r[c] for r in records] for c in columns}, "
-                "schema={c: polars.String for c in columns})",
+                "schema={c: polars.String for c in columns})" + ".lazy()" * (kind == "lazy"),
             ]
         case "sqlite":
             return [
@@ -132,6 +141,19 @@ def source_code(kind: str, schema: Schema, people: bool, path: str = "data") -> 
         "source = pyarrow.table({c: pyarrow.array([r[c] for r in records], 'string') for c in columns})",
     ]
     match kind:
+        case "stream":
+            return [
+                *lines,
+                "table = source",
+                "class Stream:",
+                "    def __arrow_c_stream__(self, requested_schema=None):",
+                "        return table.to_reader().__arrow_c_stream__(requested_schema)",
+                "source = Stream()",
+            ]
+        case "dataset":
+            return [*lines, "import pyarrow.dataset", "source = pyarrow.dataset.dataset(source)"]
+        case "relation":
+            return [*lines, "import duckdb", "source = duckdb.connect().from_arrow(source)"]
         case "typed":
             names = [c.name for a in schema for c in a.columns if c.kind == "integers"]
             dates = [c.name for a in schema for c in a.columns if c.kind == "dates" and not c.format]

@@ -13,11 +13,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from tests.fuzz.spellings import PLAIN, Options
+
 Levels = tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]
 """For each level its groups, and for each group its declared cells."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _CLOCK = r"([01]\d|2[0-3]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?))?"
 _FORMS = {
     "": re.compile(rf"(?P<Y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)(?:[T ]{_CLOCK})?", re.ASCII),
@@ -54,6 +54,7 @@ class Attribute:
     parts: "tuple[Attribute, ...]" = ()
     by: str = ""
     format: str = ""
+    options: Options = PLAIN
 
     @property
     def declared(self) -> int:
@@ -84,11 +85,13 @@ class Attribute:
     def labels(self) -> list[str]:
         """The text of every cell."""
         extra = ["other"] * self.other + ["missing"] * self.missing
+        shown = dict(self.options.labels)
         match self.kind:
             case "listed":
-                return [*self.values, *extra]
+                return [*(shown.get(value, value) for value in self.values), *extra]
             case "integers":
-                return [*(str(number) for number in range(int(self.values[0]), int(self.values[1]) + 1)), *extra]
+                numbers = map(str, range(int(self.values[0]), int(self.values[1]) + 1))
+                return [*(shown.get(number, number) for number in numbers), *extra]
             case "bins":
                 ends = [")"] * (self.declared - 1) + ["]" if self.closed else ")"]
                 pairs = zip(self.values, self.values[1:], ends, strict=False)
@@ -106,17 +109,18 @@ class Attribute:
     def read(self, text: str) -> int | None:
         """The cell of a text; None where it is outside."""
         trimmed = text.strip(" \t\r")
-        if not trimmed and self.missing:
-            return self.size - 1
         cell = self._value(trimmed)
+        if cell is None and self.missing and self.options.absent(trimmed, self.kind in ("integers", "bins")):
+            return self.size - 1
         return self.declared if cell is None and self.other else cell
 
     def _value(self, text: str) -> int | None:
         match self.kind:
             case "listed":
-                return self.values.index(text) if text in self.values else None
+                return self.options.listed(self.values, text)
             case "integers":
-                cell = int(text) - int(self.values[0]) if _INTEGER.fullmatch(text) else -1
+                number = self.options.integer(text)
+                cell = -1 if number is None else number - int(self.values[0])
                 return cell if 0 <= cell < self.declared else None
             case "boolean":
                 return _TRUTH.get(text.lower())
@@ -124,12 +128,12 @@ class Attribute:
                 return self._date(text)
             case "times":
                 return self._time(text)
-        if not _DECIMAL.fullmatch(text):
+        decimal, edges = self.options.number(text), [Decimal(edge) for edge in self.values]
+        if decimal is None:
             return None
-        number, edges = Decimal(text), [Decimal(edge) for edge in self.values]
-        if self.closed and number == edges[-1]:
+        if self.closed and decimal == edges[-1]:
             return self.declared - 1
-        return next((cell for cell in range(self.declared) if edges[cell] <= number < edges[cell + 1]), None)
+        return next((cell for cell in range(self.declared) if edges[cell] <= decimal < edges[cell + 1]), None)
 
     def _date(self, text: str) -> int | None:
         known = periods(self.kind, self.values, self.by)
@@ -285,7 +289,7 @@ def _data(domain: Attribute) -> Any:
             data |= {"format": domain.format} if domain.format else {}
         case _:
             data = {"boolean": True}
-    data |= {key: True for key in ("other", "missing") if getattr(domain, key)}
+    data |= {key: True for key in ("other", "missing") if getattr(domain, key)} | domain.options.data()
     if domain.levels:
         data["levels"] = {name: {g: members(domain, cells) for g, cells in groups} for name, groups in domain.levels}
     return data
@@ -305,7 +309,9 @@ def schema_code(attributes: Sequence[Attribute]) -> str:
 
 
 def _code(domain: Attribute) -> str:
-    extra = "".join(f", {key}=True" for key in ("closed", "other", "missing") if getattr(domain, key))
+    flags = [key for key in ("closed", "other", "missing") if getattr(domain, key)]
+    extra = "".join(f", {key}=True" for key in flags if key != "missing" or not domain.options.missing)
+    extra += domain.options.code()
     if domain.levels:
         levels = {n: {g: [tuple(m) for m in members(domain, c)] for g, c in groups} for n, groups in domain.levels}
         extra += f", levels={levels!r}"

@@ -27,7 +27,7 @@ _BLANK = rb"(?:[ \t]|\xc2\xa0|\xe2\x80\xaf)*"
 @final
 @dataclass(frozen=True)
 class Numerals:
-    """A way to write decimals other than the plain one; ``point`` is None if there are only integers."""
+    """A way to write decimals other than the plain one; ``point`` is None if only thousands are separated by points."""
 
     thousands: str | None
     point: str | None
@@ -123,13 +123,13 @@ class Numeric(Domain):
                 f"currency={shown(currency)}: expected up to {_MAX_CURRENCY} characters without digits, signs, quotes "
                 "and blanks, such as '$' or 'EUR'"
             )
-        actual = point if point is not None else "." if decimals else None
+        actual = point if point is not None else "." if decimals or thousands != "." else None
         if thousands is not None and thousands == actual:
             given = f"point={point!r}" if point is not None else "point='.', the default"
             raise SchemaError(
                 f"thousands={thousands!r} and {given}, are the same; declare another point, such as point=','"
             )
-        for name, mark in (("thousands", thousands), ("point", actual)):
+        for name, mark in (("thousands", thousands), ("point", actual if decimals else None)):
             if currency is not None and mark is not None and mark in currency:
                 raise SchemaError(f"currency={currency!r} and {name}={mark!r} overlap; declare signs that differ")
         plain = thousands is None and currency is None and point in (None, ".")
