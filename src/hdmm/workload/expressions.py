@@ -9,19 +9,31 @@ from typing import Any, final
 
 import numpy as np
 
-from hdmm.errors import WorkloadError
+from hdmm.errors import WorkloadError, nearest
 from hdmm.numbers import shown
+from hdmm.schema import Dates, Times
 from hdmm.workload import scalars
-from hdmm.workload.cells import Cells, Computed, Constant, Operand
+from hdmm.workload.cells import Cells, Column, Computed, Constant, Operand
 from hdmm.workload.dialect import sql
-from hdmm.workload.scalars import Other, Value, bounded, one_kind
+from hdmm.workload.scalars import OTHER, Other, Value, bounded, one_kind
 from hdmm.workload.truth import Tree, evaluate, leaves_of
 
 FUNCTIONS = (
-    "ABS, CASE, CEIL, COALESCE, FLOOR, LEFT, LENGTH, LOWER, MOD, NULLIF, RIGHT, ROUND, SIGN, SUBSTRING, TRIM, UPPER"
+    "ABS, CASE, CEIL, COALESCE, DATE_TRUNC, EXTRACT, FLOOR, LEFT, LENGTH, LOWER, MOD, NULLIF, RIGHT, ROUND, SIGN, "
+    "SUBSTRING, TRIM, UPPER, YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE"
 )
 """The functions that can be computed."""
 _TRIMS = {None: str.strip, "BOTH": str.strip, "LEADING": str.lstrip, "TRAILING": str.rstrip}
+_PARTS = {
+    **{name.capitalize(): name for name in ("year", "quarter", "month", "week", "day", "hour", "minute")},
+    "DayOfMonth": "day",
+    "DayOfYear": "doy",
+    "DayOfWeek": "dow",
+    "DayOfWeekIso": "isodow",
+}
+"""The parser's names of functions that are a field of a date or a time."""
+_FIELDS = {"dayofmonth": "day", "dayofyear": "doy", "dayofweek": "dow", "dayofweekiso": "isodow"}
+"""Other names of fields in EXTRACT."""
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "DATETIME", "TIMESTAMPTZ", "TIMETZ")
 """Types that a text in a condition may be cast to: the domain of the attribute reads it."""
 
@@ -64,6 +76,12 @@ class Expressions:
                 return self._first([(self._equal(node.this, node.expression), null)], node.this, node)
             case exp.Trim():
                 return self._trim(node)
+            case exp.Extract():
+                return self._part(node.this.name.lower(), node.expression, node)
+            case exp.DateTrunc() | exp.TimestampTrunc():
+                return self._truncated(node)
+            case _ if type(node).__name__ in _PARTS:
+                return self._part(_PARTS[type(node).__name__], node.this, node)
             case exp.Substring() | exp.Left() | exp.Right() | exp.Round():
                 return self._with_numbers(node)
         if type(node) in _numeric():
@@ -147,6 +165,31 @@ class Expressions:
         trim = _TRIMS[node.args.get("position") or None]
         letters = self._constant(node.expression, str, "a text") if node.expression is not None else " "
         return self._apply(node, "texts", lambda text: trim(text, letters), [self.read(node.this)])
+
+    def _part(self, name: str, value: Any, node: Any) -> Operand:
+        """A field of a date or a time, such as its year."""
+        column, domain = self._moment(value, node)
+        declared: list[Value] = domain.part(_FIELDS.get(name, name)).tolist()
+        self._cells.compute(column.attribute)
+        extra = [*[OTHER] * domain.other, *[None] * bool(domain.missing)]
+        return Computed(column.attribute, [*declared, *extra])
+
+    def _truncated(self, node: Any) -> Operand:
+        """The period that a date or a time lies in: a level of its attribute, or the attribute itself."""
+        column, domain = self._moment(node.this, node)
+        period = node.unit.name.lower()
+        if period == domain.by:
+            return column
+        if period not in domain.levels:
+            raise WorkloadError(f"{shown(sql(node))}: a {domain.by} has no {period}{nearest(period, domain.levels)}")
+        return Column(column.attribute, period)
+
+    def _moment(self, value: Any, node: Any) -> tuple[Column, Dates | Times]:
+        operand = self.read(value)
+        domain = self._cells.domain(operand) if isinstance(operand, Column) and operand.level is None else None
+        if not isinstance(operand, Column) or not isinstance(domain, (Dates, Times)):
+            raise WorkloadError(f"{shown(sql(node))} is for attributes of dates and times")
+        return operand, domain
 
     def _with_numbers(self, node: Any) -> Operand:
         """A function whose further arguments are whole numbers."""
