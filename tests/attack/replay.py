@@ -21,7 +21,7 @@ from hdmm import Unit, baselines
 from hdmm.errors import HdmmError
 from hdmm.memory.limit import memory_allowed
 from hdmm.schema import Bins, Boolean, Integers, Listed, Schema
-from tests.attack.oracle import AGES, EDGES, LISTED, SIZES, Cell, Record, added_up, counted, fields
+from tests.attack.oracle import AGES, EDGES, LISTED, OPTIONS, SIZES, Cell, Record, added_up, counted, fields
 from tests.attack.records import COLUMNS, MARK
 from tests.attack.sources import CannotHold, line_of
 
@@ -87,13 +87,15 @@ class Outcome:
 def schema_of(names: tuple[tuple[str, str], ...], cells: bool) -> Schema:
     """The schema of the records."""
     called = dict(names)
-    more: dict[str, Any] = {"other": cells, "missing": cells}
+    more: dict[str, dict[str, Any]] = {
+        name: {"other": True, **options.data()} if cells else {} for name, options in OPTIONS.items()
+    }
     edges = [str(float(edge)) for edge in EDGES]
     domains = {
-        "sex": Listed(LISTED, **more),
-        "age": Integers(AGES[0], AGES[-1], **more),
-        "pay": Bins(edges, **more),
-        "flag": Boolean(**more),
+        "sex": Listed(LISTED, **more["sex"]),
+        "age": Integers(AGES[0], AGES[-1], **more["age"]),
+        "pay": Bins(edges, **more["pay"]),
+        "flag": Boolean(**more["flag"]),
     }
     return Schema({called.get(name, name): domain for name, domain in domains.items()})
 
