@@ -71,26 +71,26 @@ def _neighbour_dropped(original: Any, self: Any) -> Any:
     return original(replace(self, count=len(kept), codes={k: v[kept] for k, v in self.codes.items()}, people=people))
 
 
-def _told(original: Any, value: object) -> Any:
+def _told(original: Any, value: object, *domain: Any) -> Any:
     if isinstance(value, (dict, set)):
         raise DataError(f"{value!r}: is no value; leave it out")
-    return original(value)
+    return original(value, *domain)
 
 
-def _aborted(original: Any, value: object) -> Any:
+def _aborted(original: Any, value: object, *domain: Any) -> Any:
     if isinstance(value, complex):
         raise ValueError("no number")
-    return original(value)
+    return original(value, *domain)
 
 
-def _warned(original: Any, value: object) -> Any:
+def _warned(original: Any, value: object, *domain: Any) -> Any:
     if isinstance(value, tuple):
         warnings.warn("a value was skipped", stacklevel=1)
-    return original(value)
+    return original(value, *domain)
 
 
-def _globbed(original: Any, paths: Any, delimiter: Any) -> Any:
-    return original([Path(name) for path in paths for name in sorted(glob(str(path))) or [path]], delimiter)
+def _globbed(original: Any, paths: Any, *options: Any) -> Any:
+    return original([Path(name) for path in paths for name in sorted(glob(str(path))) or [path]], *options)
 
 
 def _folded(original: Any, text: bytes) -> Any:

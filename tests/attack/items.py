@@ -91,6 +91,30 @@ _TEXTS: dict[str, str | bytes | None] = {
     "60,000 letters": MARK * 12_000,
     "60,000 digits": "9" * 60_000,
 }
+_WRITTEN = {
+    "a text for missing values": "NA",
+    "another case of it": "na",
+    "a number for missing values": "-9",
+    "the same number": "-09.0",
+    "a point": ".",
+    "another case": "TRUE",
+    "an alias": "WOMAN",
+    "two letters for one": "STRASSE",
+    "a dotted letter": "İ",
+    "a whole decimal": "5.",
+    "almost whole": "5." + "0" * 1000 + "1",
+    "an amount": "$5",
+    "an amount in euros": "4,5 €",
+    "an amount, negative": "-$9",
+    "two currency signs": f"$5$ {MARK}",
+    "thousands": "0,005",
+    "thousands of points": "0.004,5",
+    "thousands in the wrong place": "0,05",
+    "4096 bytes of thousands": "0" + ",000" * 1023 + "",
+    "60,000 bytes of thousands": "0" + ",000" * 15_000,
+    "20,000 currency signs": "$" * 20_000,
+}
+"""Texts that mean something by the options of attributes, or nothing although they look like it."""
 _BYTES = {
     "a bad byte": MARK.encode() + b"\xff",
     "a declared value, then a bad byte": b"F\xc3",
@@ -273,10 +297,11 @@ def items() -> list[Item]:
     for at, (name, text) in enumerate([*_TEXTS.items(), *_BYTES.items()]):
         for column in dict.fromkeys(("sex", attributes[at % len(attributes)])):
             made.append(Item(name, column, "text", text, loose=isinstance(text, bytes)))
-    for name, text in _TEXTS.items():
+    made += [Item(name, column, "text", text) for name, text in _WRITTEN.items() for column in attributes]
+    for name, text in [*_TEXTS.items(), *_WRITTEN.items()]:
         if text is not None and len(text) < 100:
-            made.append(Item(name, "sex", "category", text, ("parquet", "polars", "arrow", "pandas")))
-            made.append(Item(name, "sex", "view", text, ("parquet", "arrow")))
+            made.append(Item(name, "sex", "category", text, ("parquet", "polars", "arrow", "pandas", "stream")))
+            made.append(Item(name, "sex", "view", text, ("parquet", "arrow", "dataset")))
     made += [Item(name, "sex", "category", text, ("arrow", "parquet"), loose=True) for name, text in _BYTES.items()]
     made += [Item(name, "who", "text", text) for name, text in _IDENTIFIERS.items()]
     made += [Item(name, "who", "text", text, loose=True) for name, text in _BYTES.items()]
@@ -284,6 +309,10 @@ def items() -> list[Item]:
     made += [Item(name, "who", "char", text, loose=True) for name, text in _IDENTIFIERS.items()]
     made += [Item(name, "line", "line", line) for name, line in _LINES.items()]
     made += [Item(name, "pay", type, value) for name, value in _FLOATS.items() for type in ("float64", "any")]
+    made += [Item(name, "age", type, value) for name, value in _FLOATS.items() for type in ("float64", "any", "object")]
+    for name, real in {"whole": 5.0, "a half": 0.5, "missing": -9.0, "2^62": 2.0**62}.items():
+        made += [Item(name, "age", type, real) for type in ("float64", "float32", "any", "object")]
+        made.append(Item(name, "pay", "object", real))
     singles = {name: value for name, value in _FLOATS.items() if name not in ("1e300", "at an edge")}
     made += [Item(name, "pay", "float32", value and float(np.float32(value))) for name, value in singles.items()]
     for name, value in _INTEGERS.items():
@@ -298,6 +327,11 @@ def items() -> list[Item]:
     for name, number in {"most": digits, "least": digits.copy_negate(), "tiny": Decimal("1e-10"), "NULL": None}.items():
         made.append(Item(name, "pay", "decimal", number))
     made += [
+        Item("whole", "age", "numeric", Decimal("5.000")),
+        Item("a half", "age", "numeric", Decimal("0.5")),
+        Item("missing", "age", "numeric", Decimal("-9.0")),
+        Item("Infinity", "age", "numeric", Decimal("Infinity")),
+        Item("100,000 digits", "age", "numeric", Decimal("9" * 100_000)),
         Item("1000 digits", "pay", "numeric", Decimal("0." + "0" * 500 + "1" * 500)),
         Item("100,000 digits", "pay", "numeric", Decimal("9" * 100_000)),
         Item("16,000 decimals", "pay", "numeric", Decimal("0." + "9" * 16_000)),

@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import isfinite, isnan
 
 from hdmm.data.people import salt
+from tests.fuzz.spellings import Options
 
 Record = Mapping[str, object]
 Cell = tuple[int, ...]
@@ -85,13 +86,64 @@ def _moment_text(value: date | time) -> bytes:
         return _NO_VALUE
 
 
+MISSING = ("NA", "-9", ".")
+OPTIONS = {
+    "sex": Options(missing=MISSING, ignore_case=True, aliases=(("F", ("woman",)), ("M", ("Straße",)))),
+    "age": Options(missing=MISSING, decimals=True, thousands=",", currency="$"),
+    "pay": Options(missing=MISSING, thousands=".", point=",", currency="€"),
+    "flag": Options(missing=MISSING),
+}
+"""How values are written if there are cells for other and missing values."""
+
+
 def cell_of(column: str, value: object, cells: bool) -> int | None:
-    """The cell of one value; with ``cells`` the last two are for other and for missing values."""
+    """The cell of one value; with ``cells`` there are options, and two last cells for other and for missing values."""
     text = text_of(value)
-    cell = _declared(column, value, text)
-    if cell is not None or not cells:
+    if not cells:
+        return _declared(column, value, text)
+    if column not in OPTIONS:
+        plain_cell = _declared(column, value, text)
+        return SIZES[column] + (not text) if plain_cell is None else plain_cell
+    options, written = OPTIONS[column], _utf8(text)
+    is_text = isinstance(value, (str, bytes))
+    if column == "sex":
+        cell = None if written is None else options.listed(LISTED, written)
+    elif column == "flag":
+        cell = _declared(column, value, text)
+    else:
+        plain = _plain(options, written, text) if is_text else text
+        cell = _declared(column, value, _whole(plain) if column == "age" else plain)
+    if cell is not None:
         return cell
-    return SIZES[column] + (not text)
+    numeric = column in ("age", "pay")
+    if numeric and not is_text:
+        return SIZES[column] + (not text or text in (b"-9", b"-9.0") or _exact(text) == -9)
+    return SIZES[column] + (written is not None and len(text) <= _LONGEST_NUMBER and options.absent(written, numeric))
+
+
+def _utf8(text: bytes) -> str | None:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _plain(options: Options, written: str | None, text: bytes) -> bytes:
+    """The plain decimal that a text means; the text of nothing if it is no number."""
+    number = options.number(written) if written is not None and len(text) <= _LONGEST_NUMBER else None
+    if number is None or number.adjusted() >= _LONGEST_NUMBER:
+        return _NO_VALUE
+    return f"{number:f}".encode() if number.adjusted() > -_LONGEST_NUMBER else b"0.0000001"
+
+
+def _whole(text: bytes) -> bytes:
+    """The integer of a decimal without a fraction."""
+    whole, point, fraction = text.partition(b".")
+    return whole if point and not fraction.strip(b"0") else text
+
+
+def _exact(text: bytes) -> Decimal | None:
+    return Decimal(text.decode()) if _DECIMAL.fullmatch(text) else None
 
 
 def _declared(column: str, value: object, text: bytes) -> int | None:

@@ -29,6 +29,7 @@ from tests.attack.oracle import (
     LAST,
     LISTED,
     OPENS,
+    OPTIONS,
     SIZES,
     Cell,
     Record,
@@ -101,15 +102,17 @@ class Outcome:
 def schema_of(names: tuple[tuple[str, str], ...], cells: bool) -> Schema:
     """The schema of the records."""
     called = dict(names)
-    more: dict[str, Any] = {"other": cells, "missing": cells}
+    more: dict[str, dict[str, Any]] = {
+        name: {"other": True, **options.data()} if cells else {} for name, options in OPTIONS.items()
+    }
     edges = [str(float(edge)) for edge in EDGES]
     domains = {
-        "sex": Listed(LISTED, **more),
-        "age": Integers(AGES[0], AGES[-1], **more),
-        "pay": Bins(edges, **more),
-        "flag": Boolean(**more),
-        "day": Dates(FIRST, LAST, **more),
-        "at": Times(OPENS, CLOSES, **more),
+        "sex": Listed(LISTED, **more["sex"]),
+        "age": Integers(AGES[0], AGES[-1], **more["age"]),
+        "pay": Bins(edges, **more["pay"]),
+        "flag": Boolean(**more["flag"]),
+        "day": Dates(FIRST, LAST, other=cells, missing=cells),
+        "at": Times(OPENS, CLOSES, other=cells, missing=cells),
     }
     return Schema({called.get(name, name): domain for name, domain in domains.items()})
 

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hdmm.data import DatabaseTable
+from hdmm.data import CsvFile, DatabaseTable
 from tests.attack.oracle import Record
 from tests.attack.records import COLUMNS
 from tests.servers import postgres_server, spark_session
@@ -92,6 +92,55 @@ def _csvs(records: Sequence[Record], types: Types, place: Place) -> Any:
     half = len(records) // 2
     parts = (records[:half], records[half:])
     return [write_csv(part, place.path(f"-{at}.csv"), place.names) for at, part in enumerate(parts)]
+
+
+def _packed(codec: str, ending: str) -> Hold:
+    def hold(records: Sequence[Record], types: Types, place: Place) -> Any:
+        plain = Path(write_csv(records, place.path(".csv"), place.names))
+        path = place.path(ending)
+        with pa.output_stream(path, compression=codec) as file:
+            file.write(plain.read_bytes())
+        return str(path)
+
+    return hold
+
+
+def _encoded(encoding: str) -> Hold:
+    def hold(records: Sequence[Record], types: Types, place: Place) -> Any:
+        path = Path(write_csv(records, place.path(".csv"), place.names))
+        path.write_bytes(path.read_bytes().decode().encode(encoding))
+        return CsvFile(path, encoding=encoding)
+
+    return hold
+
+
+class _Stream:
+    """Hands out an Arrow stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.to_reader(max_chunksize=5).__arrow_c_stream__(requested_schema)
+
+
+def _stream(records: Sequence[Record], types: Types, place: Place) -> Any:
+    return _Stream(arrow_table(records, types, place))
+
+
+def _dataset(records: Sequence[Record], types: Types, place: Place) -> Any:
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(arrow_table(records, types, place))
+
+
+def _lazy(records: Sequence[Record], types: Types, place: Place) -> Any:
+    return _polars(records, types, place).lazy()
+
+
+def _relation(records: Sequence[Record], types: Types, place: Place) -> Any:
+    write_duckdb(records, types, place, place.path(".duckdb"), quoted(place.table))
+    return duckdb.connect(str(place.path(".duckdb"))).table(quoted(place.table))
 
 
 _ARROW = {
@@ -306,11 +355,19 @@ _COLUMNAR = frozenset({"text", "view", "category", "uint64", *_NUMBERS})
 FILES = {
     "csv": Source("csv", frozenset({"text", "line"}), _csv),
     "csv files": Source("csv files", frozenset({"text", "line"}), _csvs),
+    "csv.gz": Source("csv.gz", frozenset({"text", "line"}), _packed("gzip", ".csv.gz")),
+    "csv.zst": Source("csv.zst", frozenset({"text", "line"}), _packed("zstd", ".csv.zst")),
+    "csv utf-16": Source("csv utf-16", frozenset({"text", "line"}), _encoded("utf-16")),
+    "csv gb18030": Source("csv gb18030", frozenset({"text", "line"}), _encoded("gb18030")),
     "parquet": Source("parquet", _COLUMNAR, _parquet),
     "parquet files": Source("parquet files", _COLUMNAR, _parquets),
     "pandas": Source("pandas", frozenset({"object", "python text", *_COLUMNAR}), _pandas),
     "polars": Source("polars", _COLUMNAR, _polars),
+    "lazy": Source("lazy", _COLUMNAR, _lazy),
     "arrow": Source("arrow", _COLUMNAR, arrow_table),
+    "stream": Source("stream", _COLUMNAR, _stream),
+    "dataset": Source("dataset", _COLUMNAR, _dataset),
+    "relation": Source("relation", frozenset({"text", "int128", "uint64", *_NUMBERS}), _relation),
     "duckdb": Source("duckdb", frozenset({"text", "int128", "uint64", *_NUMBERS}), _duckdb),
     "sqlite": Source("sqlite", frozenset({"text", "any"}), _sqlite),
 }
