@@ -110,8 +110,8 @@ REFUSED = {
     "no file": (["init", "none.csv", "--yes", "-o", "new.yaml"], "there is no such file"),
     "nothing": (["init", "--yes", "-o", "new.yaml"], "there are no columns"),
     "public nothing": (["init", "--public", "-o", "new.yaml"], "there is no data to look at"),
-    "encoding": (["init", "people.csv", "--yes", "-o", "new.yaml", "--encoding", "klingon"], "is not known"),
-    "bytes": (["init", "people.csv", "--yes", "-o", "new.yaml", "--encoding", "base64"], "is not known"),
+    "encoding": (["init", "people.csv", "--yes", "-o", "new.yaml", "--encoding", "klingon"], "is not an encoding"),
+    "bytes": (["init", "people.csv", "--yes", "-o", "new.yaml", "--encoding", "base64"], "is not an encoding"),
     "delimiter": (
         ["init", "people.csv", "--yes", "-o", "new.yaml", "--delimiter", "ab"],
         "expected one ASCII character",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import shlex
 import sys
@@ -13,7 +12,7 @@ import typer
 
 from hdmm import DatabaseTable
 from hdmm.cli.progress import bars
-from hdmm.data import Source, open_source
+from hdmm.data import CsvFile, Source, open_source
 from hdmm.data.look import Column, header_delimiter
 from hdmm.errors import InputError
 from hdmm.progress import stage
@@ -81,11 +80,9 @@ def init(
         raise InputError(f"{output}: exists already; choose another name with -o, or replace it with --force")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: its parent directory does not exist; create it first")
-    if encoding is not None:
-        _check_encoding(encoding)
     source, found = _source(data or [], table, delimiter, encoding)
     name = None if not data else ", ".join(_base(path) for path in data) + (f" ({table})" if table else "")
-    request = Request(source, name, public, tuple(codes or ()), encoding)
+    request = Request(source, name, public, tuple(codes or ()))
     draft, warnings = _drafted(request, yes)
     if not draft.attributes:
         raise InputError(
@@ -152,23 +149,12 @@ def _source(
         if len(data) != 1:
             raise InputError(f"--table {table}: goes with one database; give one")
         return DatabaseTable(data[0], table), None
-    if delimiter in ("tab", "\\t"):
-        delimiter = "\t"
-    source = open_source(data, delimiter)
-    if delimiter is None and len(data) == 1 and Path(data[0]).is_file() and hasattr(source, "delimiter"):
-        delimiter = header_delimiter(Path(data[0]), encoding)
+    source = open_source(data, delimiter, encoding)
+    if delimiter is None and isinstance(source, CsvFile):
+        delimiter = header_delimiter(source)
         if delimiter is not None:
-            source = open_source(data, delimiter)
+            source = open_source(data, delimiter, encoding)
     return source, delimiter
-
-
-def _check_encoding(encoding: str) -> None:
-    try:
-        usable = codecs.lookup(encoding)._is_text_encoding
-    except (LookupError, ValueError):
-        usable = False
-    if not usable:
-        raise InputError(f"--encoding {encoding}: is not known; write for example latin-1, cp1252 or utf-16")
 
 
 def _options(delimiter: str | None, encoding: str | None, table: str | None) -> str:

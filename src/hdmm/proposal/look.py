@@ -29,12 +29,12 @@ class Look:
     warnings: Sequence[str]
 
 
-def look(source: Source, columns: Sequence[Column], encoding: str | None, on_progress: Callable[[float], None]) -> Look:
+def look(source: Source, columns: Sequence[Column], on_progress: Callable[[float], None]) -> Look:
     """Read all records in bounded memory."""
     collectors = [Collector(column) for column in columns]
     dependences = Dependences(len(columns))
     records = ragged = longer = undecodable = 0
-    for piece in texts(source, encoding):
+    for piece in texts(source):
         records += piece.records
         ragged, longer = ragged + piece.ragged, longer + piece.longer
         undecodable += piece.undecodable
@@ -47,8 +47,8 @@ def look(source: Source, columns: Sequence[Column], encoding: str | None, on_pro
     warnings = []
     if undecodable:
         warnings.append(
-            f"{undecodable:,} records hold text that is not {encoding or 'UTF-8'}; if the file has another encoding, "
-            "state it (--encoding latin-1)"
+            f"{undecodable:,} records hold bytes that are no text in the encoding that the file is read in; state the "
+            "right one (--encoding latin-1)"
         )
     if ragged > _RAGGED * records:
         warnings.append(

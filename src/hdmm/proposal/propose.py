@@ -46,7 +46,6 @@ class Request:
     """What to call the data in the spec."""
     public: bool = False
     codes: Sequence[str] = ()
-    encoding: str | None = None
     today: date | None = None
 
     @property
@@ -58,7 +57,7 @@ class Request:
 def columns_of(request: Request) -> list[Column]:
     """The columns of the data, or those that code lists describe if there is no data."""
     if request.source is not None:
-        return structure(request.source, request.encoding)
+        return structure(request.source)
     return [Column(name) for name in read_codes(request.codes, [])]
 
 
@@ -86,9 +85,9 @@ def draft_by_values(request: Request, on_progress: Callable[[float], None]) -> t
     """The draft that follows from the values in public data, and warnings about the file."""
     if request.source is None:
         raise InputError("--public: there is no data to look at; give the path of a file, or leave it out")
-    columns = structure(request.source, request.encoding)
+    columns = structure(request.source)
     codes = read_codes(request.codes, [column.name for column in columns])
-    seen = look(request.source, columns, request.encoding, on_progress)
+    seen = look(request.source, columns, on_progress)
     proposals = [_with_codes(codes.get(s.column.name), s) or propose_from_values(s) for s in seen.summaries]
     proposals = _settled(put_together(_settled(proposals), seen.summaries, seen.dependences))
     origin = [

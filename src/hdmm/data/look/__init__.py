@@ -20,20 +20,20 @@ from hdmm.data.table import DatabaseTable
 __all__ = ["Column", "ColumnType", "Piece", "header_delimiter", "structure", "texts"]
 
 
-def structure(source: Source, encoding: str | None = None) -> list[Column]:
+def structure(source: Source) -> list[Column]:
     """The columns of a source, from a header or from declared types; no record is read."""
     files = _text_files(source)
     if files is not None:
-        return text_columns(files, encoding)
+        return text_columns(files)
     table = _sqlite(source)
     return sqlite_columns(table) if table is not None else table_columns(relation_of(source))
 
 
-def texts(source: Source, encoding: str | None = None) -> Iterator[Piece]:
+def texts(source: Source) -> Iterator[Piece]:
     """The texts in all columns of :func:`structure`, a piece of the records at a time."""
     files = _text_files(source)
     if files is not None:
-        return text_texts(files, encoding)
+        return text_texts(files)
     table = _sqlite(source)
     return sqlite_texts(table) if table is not None else table_texts(relation_of(source))
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +11,8 @@ from hdmm.data.csv import CsvFile, _blocks
 from hdmm.data.fields import PADDING, distinct
 from hdmm.data.lines import LONGEST_LINE, header, records, separators, unquote
 from hdmm.data.look.column import Column, Piece
-from hdmm.errors import DataError, FaultError
+from hdmm.data.text_file import opened
+from hdmm.errors import DataError
 from hdmm.schema.text import BLANKS
 
 _DELIMITERS = ",;\t|"
@@ -24,45 +21,43 @@ _LONGEST_SHOWN = 400
 """Characters of a text that are kept: a longer one is free text, whatever follows."""
 
 
-def text_columns(files: Sequence[CsvFile], encoding: str | None) -> list[Column]:
+def text_columns(files: Sequence[CsvFile]) -> list[Column]:
     """The columns that the headers name; all files must have the same ones."""
-    first = _names(files[0], encoding)
+    first = _names(files[0])
     for file in files[1:]:
-        if _names(file, encoding) != first:
+        if _names(file) != first:
             raise DataError(f"{file.path}: its header differs from that of {files[0].path}; give files of one kind")
     return [Column(name) for name in first]
 
 
-def header_delimiter(path: Path, encoding: str | None) -> str | None:
-    """The delimiter of a file whose header has none by default, if its header has another one."""
-    with _opened(path, encoding) as (file, _):
-        line = file.readline(LONGEST_LINE)
-    counts = {mark: len(header(line, ord(mark))) for mark in _DELIMITERS}
+def header_delimiter(file: CsvFile) -> str | None:
+    """The delimiter that the header seems to have, if it is another one than the file is read with."""
+    line = file.first_line()
+    counts = {mark: len(header(line, ord(mark))) for mark in {*_DELIMITERS, file.delimiter}}
     best = max(_DELIMITERS, key=lambda mark: counts[mark])
-    usual = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
-    return best if counts[usual] == 1 < counts[best] else None
+    return best if counts[file.delimiter] == 1 < counts[best] else None
 
 
-def text_texts(files: Sequence[CsvFile], encoding: str | None) -> Iterator[Piece]:
+def text_texts(files: Sequence[CsvFile]) -> Iterator[Piece]:
     """The texts of all files, one after the other."""
     sizes = [file.path.stat().st_size for file in files]
     before, total = 0, sum(sizes)
     for csv, size in zip(files, sizes, strict=True):
-        with _opened(csv.path, encoding) as (file, raw):
-            width = len(header(file.readline(LONGEST_LINE), ord(csv.delimiter)))
-            for lines in _blocks(file, csv.chunk_size):  # type: ignore[arg-type]
-                yield _piece(lines, ord(csv.delimiter), width, min((before + raw.tell()) / max(total, 1), 1.0))
+        with opened(csv.path, csv.encoding, damaged=DataError) as file:
+            width = len(header(file.text.readline(LONGEST_LINE), ord(csv.delimiter)))
+            for lines in _blocks(file.text, csv.chunk_size):
+                at = (before + size * file.fraction()) / max(total, 1)
+                yield _piece(lines, ord(csv.delimiter), width, at)
         before += size
 
 
-def _names(csv: CsvFile, encoding: str | None) -> list[str]:
-    with _opened(csv.path, encoding) as (file, _):
-        line = file.readline(LONGEST_LINE)
-    names = [name.decode(errors="replace") for name in header(line, ord(csv.delimiter))]
+def _names(csv: CsvFile) -> list[str]:
+    names = csv.column_names()
     if names == [""]:
         raise DataError(f"{csv.path}: there is no header; the first line must name the columns")
     if any(_UNDECODABLE in name for name in names):
-        raise DataError(f"{csv.path}: the header is not UTF-8 text; state its encoding, such as --encoding latin-1")
+        text = csv.encoding or "UTF-8"
+        raise DataError(f"{csv.path}: the header is not {text} text; state its encoding, such as --encoding latin-1")
     if sum(not name or _is_number(name) for name in names) * 2 > len(names):
         raise DataError(
             f"{csv.path}: the first line holds mostly numbers, so that it seems to be a record; "
@@ -107,55 +102,3 @@ def _piece(lines: bytes, delimiter: int, width: int, fraction: float) -> Piece:
         int((filled & (fields == width + 1)).sum()),
         int(broken.sum()),
     )
-
-
-@contextmanager
-def _opened(path: Path, encoding: str | None) -> Iterator[tuple[_Reader, BinaryIO]]:
-    """A file as UTF-8 without its compression, and the file itself, whose position shows how much is read."""
-    try:
-        with path.open("rb") as raw:
-            yield _Reader(_uncompressed(path, raw), encoding), raw
-    except (OSError, EOFError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its compressed bytes are damaged"
-        raise FaultError(f"{path}: cannot be read: {reason}") from None
-
-
-def _uncompressed(path: Path, raw: BinaryIO) -> Any:
-    match path.suffix.lower():
-        case ".gz":
-            return gzip.GzipFile(fileobj=raw)
-        case ".zst":
-            import pyarrow as pa
-
-            return pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
-    return raw
-
-
-@final
-class _Reader:
-    """Bytes of a file, decoded from its encoding and encoded as UTF-8."""
-
-    def __init__(self, file: Any, encoding: str | None) -> None:
-        self._file = file
-        self._held = b""
-        self._decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)(errors="replace")
-
-    def read(self, size: int) -> bytes:
-        """About ``size`` bytes; none at the end."""
-        held, self._held = self._held, b""
-        return held or self._more(size)
-
-    def readline(self, most: int) -> bytes:
-        """The next line, or its first ``most`` bytes."""
-        line = b""
-        while b"\n" not in line and len(line) < most and (more := self.read(1 << 16)):
-            line += more
-        cut = line.find(b"\n") + 1 or len(line)
-        self._held = line[cut:] + self._held
-        return line[:cut]
-
-    def _more(self, size: int) -> bytes:
-        piece: bytes = self._file.read(size)
-        if self._decoder is None or not piece:
-            return piece
-        return self._decoder.decode(piece).encode() or self._more(size)
