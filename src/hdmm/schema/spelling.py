@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hdmm.errors import SchemaError, nearest
 from hdmm.numbers import shown
 from hdmm.schema.domain import OUTSIDE, Domain, declared_text
 from hdmm.schema.levels import Named
 
-Aliases: TypeAlias = Mapping[str, object]
+Aliases: TypeAlias = Mapping[Any, object]
 """For each value the texts that mean it too: a text, or a list of them."""
-Labels: TypeAlias = Mapping[str, object]
+Labels: TypeAlias = Mapping[Any, object]
 """For some values what tables show instead."""
 Fold: TypeAlias = Callable[[str], str]
 """What is compared of a text."""
