@@ -11,6 +11,7 @@ section 7), and makes errors exact if the tables of all attributes are large.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from math import prod, sqrt
 from typing import final
@@ -75,6 +76,10 @@ class SplitLeastSquares(LinearEstimator[dict[Axes, Array]]):
         even, others = self._split(product.axes)
         sizes = self.strategy.sizes
         tables = {b: self._systems[b].coordinates.table(columns[b], others) for b in subsets(even)}
+        reduced = None
+        if product.condition is None:
+            grams = {i: product.grams[i] for i in others}
+            reduced = EncodedProduct({i: product.factors[i] for i in others}, grams, Fraction(1))
         total = 0.0
         for term in product.terms:
             on_others = Gram(sizes, (GramTerm(1.0, {i: term.factors[i] for i in others}),)).on(others)
@@ -82,8 +87,13 @@ class SplitLeastSquares(LinearEstimator[dict[Axes, Array]]):
             deviations = {i: term.factors[i].trace() - means[i] for i in even}
             for b, table in tables.items():
                 shares = prod(deviations[i] if i in b else means[i] / sizes[i] for i in even)
-                if shares and table.size:
-                    total += term.coefficient * shares * float((table * on_others.apply(table)).sum())
+                if not (shares and table.size):
+                    continue
+                if reduced is None:
+                    squares = float((table * on_others.apply(table)).sum())
+                else:  # blocks of much noise that cancel in an answer would leave rounding errors in its square
+                    squares = reduced.square_sum(table, sizes)
+                total += term.coefficient * shares * squares
         return max(total, 0.0)
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
