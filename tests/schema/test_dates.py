@@ -193,6 +193,11 @@ def test_a_format_without_a_day_stands_for_the_whole_month() -> None:
     assert domain.encode([b"03/2021", b"02/2021", b"12/2021"]).tolist() == [0, OUTSIDE, 3]
 
 
+def test_a_year_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(SchemaError, match="first=<an integer of 16610 bits>: expected a date"):
+        Dates(10**5000, "2022")
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

@@ -347,6 +347,8 @@ REFUSED: dict[str, tuple[str, Domain, str]] = {
     "division by zero": ("age / 0 = 1", AGE, "'age / 0' divides by zero"),
     "a whole division of decimals": ("age // 2.5 = 1", AGE, "'//' divides integers; write FLOOR(x / y)"),
     "numbers beyond use": (f"age * {'9' * 30} * {'9' * 30} = 1", AGE, "arithmetic goes up to 40 digits"),
+    "an integer of millions of digits": (f"age > {'9' * 1_000_000}", AGE, "a number has at most 4000 digits"),
+    "a ratio of millions of digits": (f"age = 1 / {'3' * 1_000_000}", AGE, "a number has at most 4000 digits"),
     "an order of computed texts": ("LOWER(age) > 'a'", SEX, "'>' does not order computed texts or truth values"),
     "a text beside a number": ("LOWER(age) = 5", SEX, "is not a number"),
     "cases of two kinds": (

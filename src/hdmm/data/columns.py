@@ -26,6 +26,8 @@ Value = Any
 """An expression of ibis."""
 
 _INT64 = range(-(2**63), 2**63)
+_MAX_DIGITS = 19
+"""Digits of an integer of 64 bits."""
 _UTC = (None, "UTC", "Etc/UTC", "+00:00")
 """Time zones of columns that can be read: none, or UTC."""
 _MAX_SCALE = 19
@@ -313,7 +315,9 @@ def _declared_or_missing(domain: Domain, text: bytes) -> int:
 
 def _is_number(text: str) -> bool:
     digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and str(int(text)) == text and int(text) in _INT64
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > _MAX_DIGITS:
+        return False
+    return str(int(text)) == text and int(text) in _INT64
 
 
 def _flags(false: int, true: int) -> Direct:

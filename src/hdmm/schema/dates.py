@@ -268,8 +268,10 @@ def _span(text: str) -> Span | None:
 def _argument(name: str, value: object) -> Span:
     """The days of an argument: a date, or a text or a number that stands for a period."""
     span = None
-    if isinstance(value, (str, int, date)) and not isinstance(value, (bool, datetime)):
-        span = _span(value.isoformat() if isinstance(value, date) else str(value).strip())
+    if isinstance(value, date) and not isinstance(value, datetime):
+        span = _span(value.isoformat())
+    elif isinstance(value, (str, int)) and not isinstance(value, bool):
+        span = _span(shown(value) if isinstance(value, int) else value.strip())
     if span is None:
         raise SchemaError(f"{name}={shown(value)}: expected a date of the years 0001 to 9999, for example '2020-01-31'")
     return span

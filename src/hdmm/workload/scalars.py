@@ -45,7 +45,8 @@ _MAX_NUMBER = 10**40
 
 def number(text: str) -> int | Fraction:
     """The integer or decimal that a text stands for."""
-    return int(text) if INTEGER.fullmatch(text.strip().encode()) else Fraction(number_of(text))
+    exact = number_of(text)  # refuses a text of millions of digits before anything is computed
+    return int(exact) if INTEGER.fullmatch(text.strip().encode()) else Fraction(exact)
 
 
 def compared(operator: Comparison, left: Value, right: Value) -> bool | None:
