@@ -20,8 +20,8 @@ from hdmm.matrix.solvable import Integers, Solvable
 
 _INTERVALS = 1 << 14
 """Intervals at a time: few enough that what belongs to them stays in the cache."""
-_CELL_BYTES = 96
-"""Bytes for each cell: the parts of all levels."""
+_ARRAYS = 16
+"""Numbers for each cell: the parts of all levels, and what is computed from them."""
 _LEFT, _RIGHT, _SINGLE = 0, 1, 2
 """The left half of a part, its right half, or a single cell."""
 
@@ -178,8 +178,12 @@ class Haar(_Halves, Solvable):
         return True
 
     @property
-    def solution_bytes(self) -> int:
-        return _CELL_BYTES * self.n
+    def solution_size(self) -> int:
+        return self.n
+
+    @property
+    def solution_arrays(self) -> int:
+        return _ARRAYS
 
 
 def _collect(collected: Array, factors: Array) -> None:

@@ -48,8 +48,13 @@ class Solvable(Matrix):
 
     @property
     @abstractmethod
-    def solution_bytes(self) -> int:
-        """About how many bytes least squares takes beside its input and output."""
+    def solution_size(self) -> int:
+        """How many numbers each array has with which least squares and its errors are computed."""
+
+    @property
+    @abstractmethod
+    def solution_arrays(self) -> int:
+        """How many such arrays there are at any time, at most."""
 
     def inverse(self) -> Inverse:
         """A⁺."""

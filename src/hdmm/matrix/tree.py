@@ -18,7 +18,7 @@ from hdmm.matrix.hierarchy import balanced_sizes, parents_of
 from hdmm.matrix.intervals import interval_rows, running_sums
 from hdmm.matrix.leaf import FLOAT, INTEGER, MAX_ENTRY
 from hdmm.matrix.solvable import Integers, Solvable
-from hdmm.matrix.tree_moments import MOMENT_BYTES, tree_moments
+from hdmm.matrix.tree_moments import ARRAYS, tree_moments
 from hdmm.matrix.tree_solution import TreeSolution
 
 MAX_LEVELS = 64
@@ -136,8 +136,12 @@ class Tree(Solvable):
         return True
 
     @property
-    def solution_bytes(self) -> int:
-        return MOMENT_BYTES * self.nodes
+    def solution_size(self) -> int:
+        return self.nodes
+
+    @property
+    def solution_arrays(self) -> int:
+        return ARRAYS
 
     def rounded(self, k: int, norm: Norm) -> Tree:
         """2^k times the tree in integers, part by part; a ValueError if k is too coarse for a weight.

@@ -16,8 +16,8 @@ import numpy as np
 from hdmm.matrix.arrays import Array
 from hdmm.matrix.tree_solution import TreeSolution
 
-MOMENT_BYTES = 240
-"""Bytes for each part of a hierarchy: its shares, and the moments of z in it and in the parts beside it."""
+ARRAYS = 32
+"""Numbers for each part of a hierarchy: its shares, and the moments of z in it and in the parts beside it."""
 _INTERVALS = 1 << 13
 """Intervals at a time: few enough that what belongs to them stays in the cache."""
 
