@@ -22,6 +22,7 @@ from hdmm.matrix import (
     Condition,
     Dense,
     Filtered,
+    Haar,
     Identity,
     Kron,
     Matrix,
@@ -33,6 +34,7 @@ from hdmm.matrix import (
     Spiked,
     Stack,
     Total,
+    Tree,
     Width,
 )
 from hdmm.matrix.axis_gram import (
@@ -49,10 +51,11 @@ from hdmm.matrix.axis_gram import (
     SumGram,
     WidthGram,
 )
+from hdmm.matrix.by_products import ProductGram
 from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
-from hdmm.matrix.pidentity import PIdentityGram, _ProductGram
+from hdmm.matrix.pidentity import PIdentityGram
 from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
@@ -78,6 +81,9 @@ _KINDS = Kinds(np.array([0, 1, 1, 0, 2])), Kinds(np.array([1, 0, 0])), Kinds(np.
 _ORBITS = OrbitQueries(
     _KINDS, (None, Within.of(_KINDS[1], 0), None), Dense(np.array([[2, -1, 3], [0, 1, 4], [5, 5, 5], [1, -2, 0]]))
 )
+_PARTS = [np.array([5]), np.array([2, 3]), np.array([1, 1, 3])]
+"""A hierarchy whose last level does not tell all cells apart."""
+_TREE = Tree(_PARTS, [np.array([2]), np.array([0, 1]), np.array([1, 3, 2])])
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),
     "dense reals": Dense(_REALS),
@@ -112,6 +118,15 @@ MATRICES: dict[str, Matrix] = {
     "squares of a p-identity": _PIDENTITY.power(2),
     "inverse of a p-identity": _PIDENTITY.inverse(),
     "sizes of an inverse": _PIDENTITY.inverse().power(1),
+    "binary hierarchy": Tree.balanced(6, 2),
+    "hierarchy without root": Tree.balanced(7, 3, root=False),
+    "weighted hierarchy": _TREE,
+    "hierarchy of reals": Tree(_PARTS, [np.array([0.5]), np.array([0.0, 1.5]), np.array([1.0, 0.25, 2.0])]),
+    "squares of a hierarchy": _TREE.power(2),
+    "wavelet": Haar(6),
+    "sizes of a wavelet": Haar(5).power(1),
+    "inverse of a hierarchy": _TREE.inverse(),
+    "inverse of a wavelet": Haar(5).inverse(),
     "restricted ranges": Restricted(AllRange(4), np.array([True, False, True, True])),
     "repeated prefixes": Repeated(Prefix(3), np.array([1, -2]), np.array([1, 0, 3])),
     "repeated reals": Repeated(Dense(_REALS), np.array([0.5]), np.array([1, 1])),
@@ -163,7 +178,7 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "sum": (SumGram(((2.0, PrefixGram(5)), (-1.0, IdentityGram(5)))), 2 * _square(np.tri(5)) - np.eye(5)),
     "deviations": (SumGram(((2.0, IdentityGram(4)), (-0.5, OnesGram(4)))), 2 * np.eye(4) - 0.5),
     "bordered": (PIdentityGram(_RIGHT, _INTEGERS), _square(_BORDERED)),
-    "by products": (_ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
+    "by products": (ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
     "sines": (WavesGram("sine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _sines(5) * _RIGHT)),
     "cosines": (WavesGram("cosine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _cosines(5) * _RIGHT)),
     "some cells": (_PartGram(PrefixGram(5), np.array([0, 2, 3])), _square(np.tri(5))[np.ix_([0, 2, 3], [0, 2, 3])]),
@@ -218,6 +233,23 @@ _WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.n
 STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
     "identity": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), _identity(0, 1, 2)),), "kron"), WORKLOAD),
     "kron": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Identity(2), AllRange(3), Dense(_SQUARE))),), "kron"), WORKLOAD),
+    "hierarchies": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block(
+                    (0, 1, 2),
+                    (
+                        Haar(2),
+                        Tree.balanced(3, 2),
+                        Tree([np.array([4]), np.ones(4)], [np.array([2]), np.array([1, 2, 1, 3])]),
+                    ),
+                ),
+            ),
+            "kron",
+        ),
+        WORKLOAD,
+    ),
     "marginals": (
         Strategy(
             SCHEMA.sizes,

@@ -119,6 +119,28 @@ def check_baselines() -> Iterator[Cell]:
                 yield Cell(*place, ours, float(printed), note or _KNOWN_MISPRINTS.get(place, ""))
 
 
+def check_hierarchies(largest: int = 1 << 12) -> Iterator[Cell]:
+    """The columns of hierarchies on one attribute of at most so many values: H2, Wavelet, HB and GreedyH."""
+    columns: dict[str, Operator] = {
+        "H2": baselines.H2(),
+        "Wavelet": baselines.Privelet(),
+        "HB": baselines.HB(),
+        "GreedyH": baselines.GreedyH(),
+    }
+    for table, rows in tables().items():
+        norm = _norm(table)
+        for row in (row for row in rows if row.get("domain", largest + 1) <= largest):
+            name, encoded = _encoded(None, row["workload"], row["domain"])
+            for column, operator in columns.items():
+                start = perf_counter()
+                proposal = operator.propose(encoded, norm)
+                assert isinstance(proposal, Proposal)
+                squared = strategy_loss(proposal.strategy, encoded, norm)
+                place = (table.removeprefix("table_"), name, column)
+                ours = _rmse(encoded, norm, squared)
+                yield Cell(*place, ours, float(row[column]), f"{perf_counter() - start:.1f} s")
+
+
 def check_strategies(kind: Literal["one-d", "multi-d"]) -> Iterator[Cell]:
     """The columns of the optimised strategies: OPT_0 on one attribute; OPT_⊗, OPT_+, OPT_M and HDMM on several.
 

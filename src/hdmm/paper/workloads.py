@@ -68,7 +68,10 @@ def _schema(sizes: tuple[int, ...]) -> Schema:
 
 
 def _legacy_permutation(n: int) -> list[int]:
-    """The shuffle of the published experiments: numpy's legacy generator, seed 0."""
+    """The shuffle of the published experiments: numpy's legacy generator, seed 0.
+
+    Their column j is column p[j] of all ranges, so that it is the inverse of p that puts the values in order.
+    """
     import numpy as np
 
-    return np.random.RandomState(0).permutation(n).tolist()
+    return np.argsort(np.random.RandomState(0).permutation(n)).tolist()
