@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from hdmm.errors import InputError, nearest
 from hdmm.paper.sections.base import Section
+from hdmm.paper.sections.examples import Examples
 from hdmm.paper.sections.one_dimension import OneDimension
 from hdmm.paper.sections.several_dimensions import SeveralDimensions
 from hdmm.paper.sections.sizes import Sizes
 
-SECTIONS: dict[str, Section] = {section.name: section for section in (OneDimension(), SeveralDimensions(), Sizes())}
+SECTIONS: dict[str, Section] = {
+    section.name: section for section in (OneDimension(), SeveralDimensions(), Examples(), Sizes())
+}
 """In the order in which they run."""
 _BASELINES = ("Identity", "Baseline", "SVDB")
 _OPTIMISED = ("OPT_kron", "OPT_union", "OPT_M", "HDMM", "beyond")
