@@ -10,9 +10,10 @@ from hdmm.paper.sections.examples import Examples
 from hdmm.paper.sections.one_dimension import OneDimension
 from hdmm.paper.sections.several_dimensions import SeveralDimensions
 from hdmm.paper.sections.sizes import Sizes
+from hdmm.paper.sections.strategies import Strategies
 
 SECTIONS: dict[str, Section] = {
-    section.name: section for section in (OneDimension(), SeveralDimensions(), Examples(), Sizes())
+    section.name: section for section in (OneDimension(), SeveralDimensions(), Examples(), Sizes(), Strategies())
 }
 """In the order in which they run."""
 _BASELINES = ("Identity", "Baseline", "SVDB")
