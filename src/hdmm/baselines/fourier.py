@@ -31,13 +31,17 @@ class Fourier(Operator):
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
         for axis in workload.axes:
             if workload.sizes[axis] != 2:
-                return Aside(f"{workload.attribute(axis)} has {workload.sizes[axis]:,} cells; it takes attributes of two")
+                return Aside(
+                    f"{workload.attribute(axis)} has {workload.sizes[axis]:,} cells; it takes attributes of two"
+                )
         marginals = marginals_asked(workload)
         if isinstance(marginals, str):
             return Aside(marginals)
         if sum(2.0 ** len(axes) for axes in marginals) > _MAX_QUERIES * len(marginals):
             return Aside(f"a marginal needs more than {_MAX_QUERIES:,} Fourier queries")
-        parities = sorted({subset for axes in marginals for subset in subsets(axes)}, key=lambda axes: (len(axes), axes))
+        parities = sorted(
+            {subset for axes in marginals for subset in subsets(axes)}, key=lambda axes: (len(axes), axes)
+        )
         if len(parities) > _MAX_QUERIES:
             return Aside(f"the marginals need {len(parities):,} Fourier queries; at most {_MAX_QUERIES:,} are measured")
         signs = Dense(np.array([[1, -1]]))
