@@ -1,9 +1,11 @@
-"""Baselines: operators that need no optimisation, the competitors of the paper among them."""
+"""Baselines: operators that need no optimisation, competitors from the literature among them."""
 
 from hdmm.baselines.data_cube import DataCube
 from hdmm.baselines.fourier import Fourier
 from hdmm.baselines.identity import Identity
+from hdmm.baselines.kd_tree import KdTree
 from hdmm.baselines.marginals import Marginals
 from hdmm.baselines.plain import Plain
+from hdmm.baselines.quadtree import Quadtree
 
-__all__ = ["DataCube", "Fourier", "Identity", "Marginals", "Plain"]
+__all__ = ["DataCube", "Fourier", "Identity", "KdTree", "Marginals", "Plain", "Quadtree"]

@@ -36,9 +36,9 @@ from hdmm.matrix.axis_gram import OnesGram
 from hdmm.strategy import Strategy
 from hdmm.workload import EncodedProduct
 
-_MAX_AXIS = 1 << 12
+MAX_AXIS = 1 << 12
 """The most cells of an attribute: the Grams of products are written out on every attribute."""
-_MAX_CELLS = 1 << 22
+MAX_CELLS = 1 << 22
 """The most cells of all attributes together."""
 _MAX_WRITTEN_EVEN = 1 << 10
 """The most cells for which how answers depend on the noise is written out, if variances need no writing."""
@@ -340,7 +340,7 @@ def nested(strategy: Strategy) -> bool:
     """Whether the blocks count nested boxes of cells, of which there are not too many."""
     axes = strategy.axes
     sizes = [strategy.sizes[axis] for axis in axes]
-    if len(strategy.blocks) < 2 or max(sizes, default=0) > _MAX_AXIS or prod(sizes) > _MAX_CELLS:
+    if len(strategy.blocks) < 2 or max(sizes, default=0) > MAX_AXIS or prod(sizes) > MAX_CELLS:
         return False
     return Boxes.of(strategy) is not None
 
