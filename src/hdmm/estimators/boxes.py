@@ -86,6 +86,15 @@ class Boxes:
             table = self.spread(finer, table)
         return table
 
+    def within(self, place: int, entries: Array) -> list[float]:
+        """For every level the sum of those entries over an attribute whose row and column are in one group."""
+        sums = [float(np.trace(entries))]
+        for starts in reversed([parts[place] for parts in self._parts]):
+            if len(starts) < len(entries):
+                entries = np.add.reduceat(np.add.reduceat(entries, starts, axis=0), starts, axis=1)
+            sums.insert(0, float(np.trace(entries)))
+        return sums
+
     def overlaps(self, place: int, rows: Array) -> Array:
         """For rows over an attribute, all inner products on groups of one level of means over groups of coarser ones.
 

@@ -256,11 +256,9 @@ class _Tree:
         moves = [noise[index] for index in self._boxes.order]
         total = moves[-1] * prod(float(np.trace(array)) for array in entries)
         if self._boxes.even:
+            sums = [self._boxes.within(place, array) for place, array in enumerate(entries)]
             for level, left, right in self._fields(moves, one=True):
-                sums = (
-                    _within_groups(part, array) for part, array in zip(self._boxes.levels[level], entries, strict=True)
-                )
-                total -= float(left.flat[0] * right.flat[0]) * prod(sums)
+                total -= float(left.flat[0] * right.flat[0]) * prod(one[level] for one in sums)
             return total
         for level, left, right in self._fields(moves, one=False):
             for place, (part, array) in enumerate(zip(self._boxes.levels[level], entries, strict=True)):
@@ -318,12 +316,6 @@ def nested(strategy: Strategy) -> bool:
     if len(strategy.blocks) < 2 or max(sizes, default=0) > MAX_AXIS or prod(sizes) > MAX_CELLS:
         return False
     return Boxes.of(strategy) is not None
-
-
-def _within_groups(part: Partition, entries: Array) -> float:
-    """The sum of the entries whose row and column are in one group."""
-    starts = part.starts
-    return float(np.trace(np.add.reduceat(np.add.reduceat(entries, starts, axis=0), starts, axis=1)))
 
 
 def _restricted(part: Partition, entries: Array, tables: Array) -> Array:
