@@ -25,6 +25,7 @@ from hdmm.matrix import (
     Identity,
     Kron,
     Matrix,
+    Partition,
     PIdentity,
     Prefix,
     Repeated,
@@ -49,10 +50,11 @@ from hdmm.matrix.axis_gram import (
     SumGram,
     WidthGram,
 )
+from hdmm.matrix.by_products import ProductGram
 from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
-from hdmm.matrix.by_products import ProductGram
+from hdmm.matrix.partition import PartitionGram
 from hdmm.matrix.pidentity import PIdentityGram
 from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
@@ -92,6 +94,8 @@ MATRICES: dict[str, Matrix] = {
     "width": Width(7, 3),
     "widest": Width(4, 4),
     "all ranges": AllRange(5),
+    "groups": Partition(7, (2, 3, 7)),
+    "groups of one cell": Partition(3, (1, 2, 3)),
     "padded ranges": Select(AllRange(3), np.array([0, 1, 2]), 5),
     "permuted prefix": Select(Prefix(4), np.array([2, 0, 3, 1]), 4),
     "complement": Complement(Prefix(4)),
@@ -158,6 +162,10 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "prefix": (PrefixGram(5), _square(np.tri(5))),
     "all ranges": (AllRangeGram(5), _square(_RANGES)),
     "width": (WidthGram(5, 3), _square(_WINDOWS)),
+    "groups": (
+        PartitionGram(Partition(5, (1, 3, 5))),
+        _square(np.array([[1, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])),
+    ),
     "selected": (SelectedGram(PrefixGram(5), _COLUMNS, 6), _square(_SELECTED)),
     "restricted": (RestrictedGram(PrefixGram(5), *_MASKS), np.outer(*_MASKS) * _square(np.tri(5))),
     "complement": (ComplementGram(WidthGram(5, 3), 3, _WINDOWS.sum(axis=0)), _square(1 - _WINDOWS)),
@@ -267,6 +275,19 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         ),
         WORKLOAD,
     ),
+    "nested": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block((0, 1, 2), (Identity(2), Partition(3, (1, 3)), Partition(4, (2, 4))), Fraction(3, 2)),
+                Block((0, 1, 2), _identity(0, 1, 2)),
+                Block((2,), (Partition(4, (2, 4)),), Fraction(1, 2)),
+                Block((), ()),
+            ),
+            "union",
+        ),
+        WORKLOAD,
+    ),
     "optimised kron": (proposed(operators.Kron(), WORKLOAD.encoded, 1).strategy, WORKLOAD),
     "optimised kron, Gaussian": (proposed(operators.Kron(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "optimised union": (proposed(operators.Union(groups=()), WORKLOAD.encoded, 1).strategy, WORKLOAD),
@@ -299,7 +320,7 @@ ESTIMATORS: dict[str, tuple[LinearEstimator[Any], Workload]] = {
 }
 ESTIMATORS |= {
     f"{name}, all blocks": (least_squares(STRATEGIES[name][0]), STRATEGIES[name][1])
-    for name in ("union", "optimised union", "optimised union, Gaussian", "direct")
+    for name in ("nested", "union", "optimised union", "optimised union, Gaussian", "direct")
 }
 ESTIMATORS |= {
     f"{name}, all blocks at once": (JointLeastSquares(local_least_squares(STRATEGIES[name][0])), STRATEGIES[name][1])
@@ -308,7 +329,17 @@ ESTIMATORS |= {
 
 
 BIASED: dict[str, tuple[BiasedEstimator[Any], Workload]] = {}
-for _name in ("kron", "marginals", "marginals over bases", "residuals", "symmetric", "union", "explicit", "direct"):
+for _name in (
+    "kron",
+    "marginals",
+    "marginals over bases",
+    "residuals",
+    "symmetric",
+    "nested",
+    "union",
+    "explicit",
+    "direct",
+):
     _strategy, _workload = STRATEGIES[_name]
     _unbiased = least_squares(_strategy)
     BIASED[f"non-negative, {_name}"] = NonnegativeLeastSquares(_unbiased, _workload.encoded), _workload

@@ -54,6 +54,7 @@ class FactorSolution(ABC):
     def types(self, matrix: Matrix, masks: Array) -> RowTypes:
         """The types of the rows of W A⁺, for W restricted to each set of cells."""
 
+
 def solution_of(factor: Matrix) -> FactorSolution:
     """Least squares with a factor."""
     if isinstance(factor, Identity):

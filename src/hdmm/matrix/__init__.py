@@ -7,6 +7,7 @@ from hdmm.matrix.compose import Filtered, Kron, Stack
 from hdmm.matrix.condition import Condition
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
+from hdmm.matrix.partition import Partition
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
 from hdmm.matrix.wrappers import Complement, Repeated, Restricted, Select, constant_rows
 from hdmm.memory.workspace import DENSE_LIMIT
@@ -29,6 +30,7 @@ __all__ = [
     "Number",
     "PIdentity",
     "PIdentityInverse",
+    "Partition",
     "Prefix",
     "Repeated",
     "Restricted",

@@ -65,7 +65,10 @@ class _Moments:
             sums = np.add.reduceat(moments[:3], starts, axis=1)
             largest = np.maximum.reduceat(moments[3], starts)
             moments = np.stack(
-                [*(own**p + kept**p * part for p, part in zip((2, 4, 6), sums, strict=True)), np.maximum(own, kept * largest)]
+                [
+                    *(own**p + kept**p * part for p, part in zip((2, 4, 6), sums, strict=True)),
+                    np.maximum(own, kept * largest),
+                ]
             )
         for levels in (self._own, self._left, self._right, self._left_shares, self._largest):
             levels.append([])  # the first level has one part, and none beside it

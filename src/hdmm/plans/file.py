@@ -10,6 +10,7 @@ from math import isclose, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, ValidationError
 
 from hdmm import baselines, matrix
@@ -77,7 +78,7 @@ class _Block(Model):
 
 
 class _Blocks(Model):
-    """A strategy of blocks; a factor is an array as base64 of its npy form."""
+    """A strategy of blocks; a factor is an array as base64 of its npy form: its rows, or the ends of groups of cells."""
 
     family: Literal["explicit", "kron", "marginal", "residual", "union"]
     factors: dict[str, str]
@@ -262,7 +263,8 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks |
                 name = next((name for name, of in _NAMED_FACTORS.items() if factor == of(factor.shape[1])), None)
                 keys[id(factor)] = name or f"factor {len(factors) + 1}"
                 if name is None:
-                    factors[keys[id(factor)]] = _array_text(factor.dense())
+                    array = np.array(factor.ends) if isinstance(factor, matrix.Partition) else factor.dense()
+                    factors[keys[id(factor)]] = _array_text(array)
         blocks.append(
             _Block(
                 attributes=[names[axis] for axis in block.axes],
@@ -319,6 +321,8 @@ def _weight(text: str) -> Fraction:
 
 def _factor(text: str) -> Matrix:
     array = _array(text)
+    if array.ndim == 1 and array.size and array.dtype.kind == "i":
+        return matrix.Partition(int(array[-1]), tuple(array.tolist()))
     if array.ndim != 2:
         raise ValueError("a factor is not a matrix over its attribute")
     return matrix.Dense(array)
