@@ -8,13 +8,20 @@ from hdmm.errors import InputError, nearest
 from hdmm.paper.sections.base import Section
 from hdmm.paper.sections.examples import Examples
 from hdmm.paper.sections.one_dimension import OneDimension
+from hdmm.paper.sections.scalability import Scalability
 from hdmm.paper.sections.several_dimensions import SeveralDimensions
 from hdmm.paper.sections.sizes import Sizes
 from hdmm.paper.sections.strategies import Strategies
 
-SECTIONS: dict[str, Section] = {
-    section.name: section for section in (OneDimension(), SeveralDimensions(), Examples(), Sizes(), Strategies())
-}
+_ALL: tuple[Section, ...] = (
+    Strategies(),
+    Sizes(),
+    Examples(),
+    OneDimension(),
+    SeveralDimensions(),
+    Scalability(),
+)
+SECTIONS: dict[str, Section] = {section.name: section for section in _ALL}
 """In the order in which they run."""
 _BASELINES = ("Identity", "Baseline", "SVDB")
 _OPTIMISED = ("OPT_kron", "OPT_union", "OPT_M", "HDMM", "beyond")
