@@ -68,7 +68,10 @@ def _schema(sizes: tuple[int, ...]) -> Schema:
 
 
 def shuffled(n: int, seed: int = 0) -> list[int]:
-    """A shuffle of n cells; that of the published experiments is numpy's legacy generator with seed 0."""
+    """A shuffle of n values; that of the published experiments is numpy's legacy generator with seed 0.
+
+    Their column j is column p[j] of all ranges, so that it is the inverse of p that puts the values in order.
+    """
     import numpy as np
 
-    return np.random.RandomState(seed).permutation(n).tolist()
+    return np.argsort(np.random.RandomState(seed).permutation(n)).tolist()

@@ -15,9 +15,14 @@ from hdmm.paper.sections.printed import MISPRINTS, Printed, printed_tables
 from hdmm.paper.sections.result_tables import strategy_cell, task_name
 
 _TABLES = ("table_opt01_laplace_1d", "table_opt02_gaussian_1d")
-_CLASSES = {"H2": "H2", "Wavelet": "Privelet", "HB": "HB", "GreedyH": "GreedyH", "LRM": "LRM", "COA": "COA"}
 _OPERATORS: dict[str, Operator] = {
-    column: getattr(baselines, name)() for column, name in _CLASSES.items() if hasattr(baselines, name)
+    "H2": baselines.H2(),
+    "Wavelet": baselines.Privelet(),
+    "HB": baselines.HB(),
+    "GreedyH": baselines.GreedyH(),
+    "LRM": baselines.LRM(),
+    "COA": baselines.COA(),
+    "OPT_0": operators.Explicit(),
 }
 _PERMUTED = "depends on the permutation, which the paper does not print"
 _TREES = ("H2", "Wavelet", "HB", "GreedyH")
@@ -52,8 +57,7 @@ class OneDimension(Section):
             table = printed_tables()[key]
             for case, columns in table.rows:
                 for column, paper in columns.items():
-                    wanted = self.columns is None or column in self.columns
-                    if wanted and (column in ("Identity", "OPT_0", "SVDB") or column in _OPERATORS):
+                    if self.columns is None or column in self.columns:
                         yield table, case, column, paper
 
 
@@ -64,9 +68,8 @@ def _task(table: Printed, case: Case, column: str) -> Task:
             return Task(name, svd_error, (case, table.norm))
         case "Identity":
             return Task(name, published_error, (case, baselines.Identity(), table.norm))
-    operator = operators.Explicit() if column == "OPT_0" else _OPERATORS[column]
     slow = column in ("OPT_0", "LRM", "COA") and int(case[1]) >= _SLOW_CELLS
-    return Task(name, strategy_error, (case, operator, table.norm), slow)
+    return Task(name, strategy_error, (case, _OPERATORS[column], table.norm), slow)
 
 
 def _rule(table: Printed, case: Case, column: str) -> Rule:

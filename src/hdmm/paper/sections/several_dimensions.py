@@ -56,8 +56,6 @@ class SeveralDimensions(Section):
             for case, columns in table.rows:
                 places = {column: paper for column, paper in columns.items() if column != "SVDB"}
                 places |= {"beyond": columns["HDMM"], "SVDB": columns["SVDB"]}
-                if not hasattr(baselines, "DataCube"):
-                    del places["DataCube"]
                 for column, paper in places.items():
                     if self.columns is None or column in self.columns:
                         yield table, case, column, paper
@@ -73,7 +71,7 @@ def _tasks(table: Printed, case: Case, column: str) -> list[Task]:
         case "SVDB":
             return [Task(name, svd_error, (case, norm))]
         case "DataCube":
-            return [Task(name, strategy_error, (case, getattr(baselines, column)(), norm))]
+            return [Task(name, strategy_error, (case, baselines.DataCube(), norm))]
         case "HDMM":
             return []
         case "beyond":
