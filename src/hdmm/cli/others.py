@@ -56,11 +56,13 @@ def paper(
     Exit code 1 if a number disagrees.
     """
     from hdmm.paper.cache import Cache, user_directory
-    from hdmm.paper.report.files import save
+    from hdmm.paper.report.files import prepare, save
     from hdmm.paper.report.terminal import summary, tables
     from hdmm.paper.run import run
     from hdmm.paper.sections import chosen
 
+    if out is not None:
+        prepare(out)
     cells: list[Cell] = []
     cache = Cache(user_directory()) if cached else None
     processes = jobs or os.cpu_count() or 1
