@@ -54,7 +54,7 @@ attack: $(VENV)/spark  ## replay neighbouring data sets with hostile values and 
 	@$(ONE_THREAD) $(PY) -m tests.attack
 
 paper: $(VENV)/core  ## compute every number of the HDMM paper's evaluation beside the paper's, with pictures; about an hour
-	@$(VENV)/bin/hdmm paper --out paper
+	@$(VENV)/bin/hdmm paper --out paper-results
 
 bench: $(VENV)/dev  ## run every benchmark; each prints ratios measured in one run
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done
