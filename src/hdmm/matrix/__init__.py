@@ -8,6 +8,7 @@ from hdmm.matrix.condition import Condition
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.haar import Haar
 from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
+from hdmm.matrix.partition import Partition
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
 from hdmm.matrix.solvable import Solvable
 from hdmm.matrix.tree import Tree
@@ -33,6 +34,7 @@ __all__ = [
     "Number",
     "PIdentity",
     "PIdentityInverse",
+    "Partition",
     "Prefix",
     "Repeated",
     "Restricted",

@@ -97,7 +97,8 @@ class _Block(Model):
 
 
 class _Blocks(Model):
-    """A strategy of blocks; a factor is an array as base64 of its npy form, or a hierarchy."""
+    """A strategy of blocks; a factor is an array as base64 of its npy form (its rows, or the ends of groups of cells),
+    or a hierarchy."""
 
     family: Literal["explicit", "kron", "marginal", "residual", "union"]
     factors: dict[str, str | _Tree]
@@ -341,12 +342,16 @@ def _factor(data: str | _Tree) -> Matrix:
     if isinstance(data, _Tree):
         return data.factor()
     array = _array(data)
+    if array.ndim == 1 and array.size and array.dtype.kind == "i":
+        return matrix.Partition(int(array[-1]), tuple(array.tolist()))
     if array.ndim != 2:
         raise ValueError("a factor is not a matrix over its attribute")
     return matrix.Dense(array)
 
 
 def _factor_data(factor: Matrix) -> str | _Tree:
+    if isinstance(factor, matrix.Partition):
+        return _array_text(np.array(factor.ends))
     if not isinstance(factor, Tree):
         return _array_text(factor.dense())
     sizes, weights = np.concatenate(factor.sizes), np.concatenate(factor.weights)
