@@ -20,12 +20,12 @@ from time import perf_counter
 import numpy as np
 
 import hdmm
-from hdmm.text import text_table
 
 BUDGETS = {"gaussian": hdmm.Budget("1", "1e-6"), "laplace": hdmm.Budget("1")}
 OPERATORS = [hdmm.baselines.Identity(), hdmm.baselines.H2(), hdmm.baselines.HB(), hdmm.baselines.Privelet()]
 QUESTIONS = {"prefixes": hdmm.Prefix(), "values": hdmm.Identity()}
 RECORDS = 1_000
+ROW = "{:<9} {:<9} {:<9}" + 6 * " {:>9}"
 
 
 def case(number: int, question: str, noise: hdmm.NoiseKind, values: int) -> list[str]:
@@ -60,15 +60,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--values", type=int, default=1 << 20)
     values = parser.parse_args().values
-    rows = []
+    print(f"{values:,} values, {RECORDS:,} records")
+    print(ROW.format("strategy", "questions", "noise", "select s", "release s", "load s", "MB", "RMSE", "observed"))
     for question in QUESTIONS:
         for noise in BUDGETS:
             for number in range(len(OPERATORS)):
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:  # memory is that of one case
-                    rows.append(pool.submit(case, number, question, noise, values).result())
-    heading = ["strategy", "questions", "noise", "select s", "release s", "load s", "MB", "RMSE", "observed"]
-    print(f"{values:,} values, {RECORDS:,} records")
-    print(text_table(heading, rows))
+                    print(ROW.format(*pool.submit(case, number, question, noise, values).result()), flush=True)
 
 
 if __name__ == "__main__":
