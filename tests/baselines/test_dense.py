@@ -127,7 +127,7 @@ def test_the_low_rank_factors_give_the_workload_and_stay_in_the_unit_balls(predi
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_projections_are_the_nearest_points_of_the_unit_balls(norm):
-    """No direction into the ball leads closer: (z − p)·(y − p) ≤ 0 for every y in it, of which extreme points suffice."""
+    """No direction into the ball leads closer: (z − p)·(y − p) ≤ 0 for every y in it."""
     random = np.random.default_rng(3)
     points = random.normal(size=(5, 200)) * random.choice([0.1, 1, 10], 200)
     projected = _projected(points, norm)
@@ -159,7 +159,7 @@ def test_no_operator_beats_the_matrix_mechanism_on_a_few_cells(predicates, norm)
 
 @pytest.mark.parametrize(("operator", "norm"), CASES, ids=[f"{operator.name}, {norm}" for operator, norm in CASES])
 def test_released_answers_scatter_as_predicted(operator, norm):
-    """The mean of squared errors over 4000 releases of 6 cells; a deviation of 6 of its own errors is rarer than 1e-8."""
+    """Mean squared errors over 4000 releases of 6 cells; 6 standard errors away is rarer than 1e-8."""
     runs = 4000
     plan = hdmm.select(on(hdmm.AllRange(), 6), "laplace" if norm == 1 else "gaussian", operators=[operator], restarts=1)
     strategy = plan.mechanism.strategy

@@ -1,10 +1,10 @@
 """LRM: the low-rank mechanism (Yuan et al. 2012; Yuan et al. 2015 for Gaussian noise).
 
 W ≈ BL with the least ‖B‖, where the columns of L lie in the unit ball of the L1 norm (Laplace) or of the L2 norm
-(Gaussian): L is measured, and B gives the answers. An augmented Lagrangian with the penalty β is minimised by turns: B in
-closed form, L by Nesterov's projected gradient. It starts from the singular value decomposition, which is feasible. Two
-things differ from the publication, because on ranges and prefixes its own choices lose parts of W: the penalty starts
-higher, and B is renewed at every step on L.
+(Gaussian): L is measured, and B gives the answers. An augmented Lagrangian with the penalty β is minimised by turns: B
+in closed form, L by Nesterov's projected gradient. It starts from the singular value decomposition, which is feasible.
+Two things differ from the publication, because on ranges and prefixes its own choices lose parts of W: the penalty
+starts higher, and B is renewed at every step on L.
 
 Only V is needed: the rows of W may be rotated, so W is replaced by Λ^½Qᵀ with V = QΛQᵀ, of as many rows as its rank.
 """
@@ -55,8 +55,8 @@ _EXTRA_ROWS = 1e-3
 _PENALTY = 4.0
 """The first penalty, relative to the squared norm that the decomposition at the start has for a unit singular value.
 
-Below 1, dropping singular values would be cheaper than keeping them. L then loses them, and never gets them back: that is
-what the published start, β = 1, does to ranges and prefixes.
+Below 1, dropping singular values would be cheaper than keeping them. L then loses them, and never gets them back: that
+is what the published start, β = 1, does to ranges and prefixes.
 """
 
 
@@ -73,17 +73,28 @@ class LRM(Operator):
         return propose_over_cells(workload, _MAX_CELLS, lambda V: _right_factor(V, norm, effort))
 
 
-def _right_factor(V: Array, norm: Norm, effort: Effort) -> Solution | Aside:
-    """L as a strategy, moved as little as possible so that W = BL holds exactly."""
+def _right_factor(V: Array, norm: Norm, effort: Effort) -> Solution:
+    """L as a strategy, in one of two ways, because W = BL holds only up to the tolerance: the better one.
+
+    Either a light query on every cell sees what L misses. Or L is moved as little as possible so that W = BL is exact;
+    where B hardly sees a direction, that is far. If V is singular, light queries are needed anyway.
+    """
     if not V.any():
         return Solution(Identity(len(V)), 0.0)
     result = decompose(V, norm, effort)
-    L = result.right + np.linalg.pinv(result.left) @ (result.rows - result.left @ result.right)
-    if np.linalg.norm(result.rows - result.left @ L) > _ROUNDING * np.linalg.norm(result.rows):
-        return Aside("its decomposition lost a part of the workload")
-    L /= np.linalg.norm(L, norm, axis=0).max()
-    queries = L if len(result.rows) == len(V) else with_light_cells(L, norm)
-    return Solution(Dense(queries), error(Dense(queries), DenseGram(V)))
+    candidates = [with_light_cells(_scaled(result.right, norm), norm)]
+    moved = result.right + np.linalg.pinv(result.left) @ (result.rows - result.left @ result.right)
+    if np.linalg.norm(result.rows - result.left @ moved) <= _ROUNDING * np.linalg.norm(result.rows):
+        moved = _scaled(moved, norm)
+        candidates.append(moved if len(result.rows) == len(V) else with_light_cells(moved, norm))
+    gram = DenseGram(V)
+    solutions = [Solution(Dense(queries), error(Dense(queries), gram)) for queries in candidates]
+    return min(solutions, key=lambda solution: solution.error)
+
+
+def _scaled(queries: Array, norm: Norm) -> Array:
+    """Queries of unit sensitivity."""
+    return queries / np.linalg.norm(queries, norm, axis=0).max()
 
 
 @final

@@ -1,9 +1,9 @@
 """MatrixMechanism: the matrix mechanism over a handful of cells, as an oracle (Li et al. 2010).
 
-Under Gaussian noise its problem is convex, and is solved to a small gap with a proof (docs/math.md, section 4). Under Laplace
-noise it has a constraint on a rank, and nobody knows how to solve it exactly: signed queries are descended on from many
-starts. The result is a strategy whose error is exact, hardly ever beaten, but not proved to be the least; the Gaussian
-optimum bounds it from below.
+Under Gaussian noise its problem is convex, and is solved to a small gap with a proof (docs/math.md, section 4). Under
+Laplace noise it has a constraint on a rank, and no exact method is known: signed queries are descended on from many
+starts. The error of the result is exact, but nothing proves that no strategy has a smaller one; the Gaussian optimum
+bounds it from below.
 """
 
 from __future__ import annotations
