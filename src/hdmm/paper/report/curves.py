@@ -15,16 +15,18 @@ Curve = Sequence[tuple[float, float]]
 _COLOURS = {
     "Laplace": "#0072B2",
     "Gaussian": "#D55E00",
-    "OPT_⊗": "#0072B2",
-    "OPT_+": "#D55E00",
-    "OPT_M": "#009E73",
+    "Kron": "#0072B2",
+    "Union": "#D55E00",
+    "Marginal": "#009E73",
 }
 """Colours that colour-blind readers tell apart (Okabe and Ito)."""
 _SHAPES = ("circle", "square", "triangle-up")
 _GREY = "#555555"
-_WIDTH, _HEIGHT = 300, 260
+_WIDTH, _HEIGHT = 330, 280
 _LABEL_GAP = 0.055
 """The least distance of two labels, as a share of the height."""
+_MARGIN = 0.04
+"""Room before the first points, as a share of the width."""
 _TIMES = {1e-4: "0.1 ms", 1e-3: "1 ms", 1e-2: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min"}
 _TIMES |= {1e-5: "10 µs", 3600: "1 h"}
 
@@ -49,12 +51,22 @@ def panel(title: str, curves: Mapping[str, Curve], axis: Axis) -> altair.LayerCh
     times = sorted(time for time in _TIMES if low <= time <= high)
     texts = " : ".join(f"datum.value == {time:g} ? '{_TIMES[time]}'" for time in times) + " : ''"
     first, last = axis.values[0], axis.values[-1]
-    x_scale = alt.Scale(type="log" if axis.log else "linear", domain=[first, last], nice=False)
-    superscripts = "replace(format(datum.value, ',.0f'), /,000,000$/, ' million')"
+    before = first / (last / first) ** _MARGIN if axis.log else first - _MARGIN * (last - first)
+    x_scale = alt.Scale(type="log" if axis.log else "linear", domain=[before, last], nice=False)
+    sizes = "replace(format(datum.value, ',.0f'), /,000,000$/, ' million')"
     x = alt.X(
         "x:Q",
         scale=x_scale,
-        axis=alt.Axis(title=axis.title, values=list(axis.values), labelExpr=superscripts, grid=False, labelAngle=0),
+        axis=alt.Axis(
+            title=axis.title,
+            values=list(axis.values),
+            labelExpr=sizes,
+            grid=False,
+            labelAngle=0,
+            labelFlush=False,
+            labelOverlap=False,
+            titlePadding=8,
+        ),
     )
     y = alt.Y(
         "s:Q",
@@ -84,7 +96,7 @@ def figure(*panels: altair.LayerChart) -> altair.HConcatChart:
     drawn = alt.hconcat(*panels, spacing=70)
     drawn = drawn.configure_axis(labelFontSize=12, titleFontSize=13, titleFontWeight="normal", titleColor=_GREY)
     drawn = drawn.configure_view(stroke=None)
-    return drawn.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": 60})
+    return drawn.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": 70})
 
 
 def _labels(curves: Mapping[str, Curve], low: float, high: float) -> list[dict[str, object]]:

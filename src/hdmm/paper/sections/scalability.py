@@ -96,7 +96,8 @@ class Scalability(Section):
                 ]
                 for column in columns
             }
-            return {column: curve for column, curve in found.items() if curve}
+            titles = {column: OPERATORS[column].name if column in OPERATORS else column for column in columns}
+            return {titles[column]: curve for column, curve in found.items() if curve}
 
         largest = max(n for n in _CELLS["Gaussian"] if any(_name(_OPT0, n, noise) in outcomes for noise in _NOISES))
         by_size = curves(_BY_SIZE, _SIZES, tuple(OPERATORS))
@@ -105,26 +106,26 @@ class Scalability(Section):
         return {
             "scalability-opt0": figure(
                 panel(
-                    "Time of OPT_0 on all ranges",
+                    "OPT_0 on all ranges: time to a strategy",
                     curves(_OPT0, _CELLS["Gaussian"], tuple(_NOISES)),
                     Axis("cells", tuple(n for n in (64, 256, 1024, 4096, 16384, 65536) if n <= largest)),
                 ),
             ),
             "scalability-operators": figure(
                 panel(
-                    f"Time of operators, {_DIMENSION} attributes",
+                    f"Time of operators on {_DIMENSION} attributes",
                     by_size,
-                    Axis("cells of each attribute", _upto((2, 8, 32, 64, 256, 1024), by_size)),
+                    Axis("cells of each attribute", _upto((2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), by_size)),
                 ),
                 panel(
-                    f"Time of operators, attributes of {_SIZE} cells",
+                    f"Time of operators on attributes of {_SIZE} cells",
                     by_number,
                     Axis("attributes", _upto((2, 4, 6, 8, 10, 15), by_number), log=False),
                 ),
                 panel(
                     "Time to reconstruct all counts",
                     vectors,
-                    Axis("cells of the domain", _upto((10, 1e3, 1e5, 1e7, 1e8), vectors)),
+                    Axis("cells of the domain", _upto((10, 1e3, 1e5, 1e8), vectors)),
                 ),
             ),
         }
