@@ -38,7 +38,7 @@ def one(predicates: hdmm.workload.Predicates, size: int) -> hdmm.Workload:
 
 def test_the_paper_s_numbers_up_to_256_values():
     section = OneDimension(("H2", "Wavelet", "HB", "GreedyH"))
-    small = [task for task in section.tasks() if int(task.arguments[0][1]) <= 256]
+    small = [task for task in section.tasks() if not task.name.split()[2].startswith(("1024", "4096"))]
     cells = [cell for cell in section.cells({task.name: task.run() for task in small}) if cell.ours is not None]
     assert len(cells) == 64
     assert [cell for cell in cells if not cell.agrees] == []
