@@ -39,7 +39,8 @@ ROUNDING = 2.0**-40
 _MAX_REST = 1e-12
 """A sum counts as a single term if all others together have at most this share of its squared coefficient."""
 _MAX_INVERTED = 1 << 12
-"""The most different sums of few terms that are inverted. If there are more, all get a bound: at 95%, 8% wider at most."""
+"""The most different sums of few terms that are inverted, in tens of milliseconds each; if there are more, all get a
+bound: for prefixes under H2 and ε = 1, 13% wider at 95% and 28% at 99%."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
 
