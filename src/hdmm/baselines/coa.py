@@ -1,9 +1,9 @@
 """COA: Newton's method on the Gaussian problem (Yuan, Yang, Zhang and Hao 2016).
 
-tr(X⁻¹V) is minimised over X ≻ 0 with a unit diagonal, from X = I: the off-diagonal entries take a few steps of conjugate
-gradients towards Newton's direction, then Armijo's rule halves the step until X stays positive definite and the error
-falls enough. The problem is the one that OPT_0 solves (docs/math.md, section 4). The limits on the iterations are those
-of the paper's runs: on prefixes they end them before the optimum.
+tr(X⁻¹V) is minimised over X ≻ 0 with a unit diagonal, from X = I: the off-diagonal entries take a few steps of
+conjugate gradients towards Newton's direction, then Armijo's rule halves the step until X stays positive definite and
+the error falls enough. The problem is the one that OPT_0 solves (docs/math.md, section 4). With these limits on the
+iterations, runs on large domains end before the optimum.
 """
 
 from __future__ import annotations

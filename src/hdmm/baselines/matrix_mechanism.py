@@ -1,9 +1,9 @@
 """MatrixMechanism: the matrix mechanism over a handful of cells, as an oracle (Li et al. 2010).
 
-Under Gaussian noise its problem is convex, and is solved to a small gap with a proof (docs/math.md, section 4). Under Laplace
-noise it has a constraint on a rank, and nobody knows how to solve it exactly: signed queries are descended on from many
-starts. The result is a strategy whose error is exact, hardly ever beaten, but not proved to be the least; the Gaussian
-optimum bounds it from below.
+Under Gaussian noise its problem is convex, and is solved to a small gap with a proof (docs/math.md, section 4). Under
+Laplace noise it has a constraint on a rank, and no exact method is known: signed queries are descended on from many
+starts. The error of the result is exact, but nothing proves that no strategy has a smaller one; the Gaussian optimum
+bounds it from below.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ _MAX_CELLS = 8
 _GAP = 1e-6
 """The gap between the Gaussian error and its bound at which the search ends."""
 _GAUSSIAN_STEPS = 2000
-_STARTS = 10
+_STARTS = 4
 """How many times as many starts as an operator usually has."""
-_STEPS = 3000
+_STEPS = 1000
 """Steps of each descent."""
-_ROUNDS = 3
-"""Times that all starts are tried again with other random queries."""
 
 
 @final
@@ -40,7 +38,7 @@ _ROUNDS = 3
 class MatrixMechanism(Operator):
     """Search strategies of any queries over at most 8 cells (Li et al. 2010), as hard as an oracle may.
 
-    Under Gaussian noise it is the optimum. Under Laplace noise it is the best of hundreds of searches.
+    Under Gaussian noise it is the optimum. Under Laplace noise it is the best of dozens of searches.
     """
 
     def random(self, norm: Norm) -> bool:
@@ -59,12 +57,9 @@ def _best(V: Array, norm: Norm, effort: Effort) -> Solution:
     best = opt0_laplace(DenseGram(V), effort=many, iterations=_STEPS)
     first, kinds = kinds_of_cells(DenseGram(V))
     distinct = entries_among(DenseGram(V), first)
-    for number in range(_ROUNDS if len(first) > 1 else 0):
+    if len(first) > 1 and not effort.over:
         start = best.matrix.dense()[:, first].astype(float)
-        other = replace(many, seed=effort.seed + number)
-        for solution in polish(distinct, start, other, _STEPS):
+        for solution in polish(distinct, start, replace(many, seed=effort.seed + 1), _STEPS):
             if solution.error < best.error:
                 best = Solution(Dense(expand(solution.matrix.dense(), kinds)), solution.error)
-        if effort.over:
-            break
     return replace(best, bound=gaussian.bound)
