@@ -37,10 +37,11 @@ def paper(
         list[str] | None, typer.Argument(metavar="[SECTION]...", help=_SECTIONS, show_default="all")
     ] = None,
     check: Annotated[
-        Literal["all", "workloads", "baselines", "multi-d", "one-d"] | None,
+        Literal["all", "workloads", "baselines", "hierarchies", "multi-d", "one-d"] | None,
         typer.Option(
             help="Only what hdmm optimises or counts. workloads: the census workloads and their sizes. "
-            "baselines: the columns Identity, Baseline and SVDB of all four tables. "
+            "baselines: the columns Identity, Baseline, DataCube and SVDB of all four tables. "
+            "hierarchies: the columns H2, Wavelet, HB and GreedyH. "
             "multi-d: the columns OPT_⊗, OPT_+, OPT_M and HDMM. one-d: the column OPT_0."
         ),
     ] = None,

@@ -23,11 +23,13 @@ _ALL: tuple[Section, ...] = (
 )
 SECTIONS: dict[str, Section] = {section.name: section for section in _ALL}
 """In the order in which they run."""
-_BASELINES = ("Identity", "Baseline", "SVDB")
+_BASELINES = ("Identity", "Baseline", "DataCube", "SVDB")
+_HIERARCHIES = ("H2", "Wavelet", "HB", "GreedyH")
 _OPTIMISED = ("OPT_kron", "OPT_union", "OPT_M", "HDMM", "beyond")
 CHECKS: dict[str, tuple[Section, ...]] = {
     "workloads": (Sizes(),),
     "baselines": (OneDimension(_BASELINES), SeveralDimensions(_BASELINES)),
+    "hierarchies": (OneDimension(_HIERARCHIES),),
     "multi-d": (SeveralDimensions(_OPTIMISED),),
     "one-d": (OneDimension(("OPT_0",)),),
 }
