@@ -120,8 +120,7 @@ def test_a_weight_that_would_be_rounded_to_zero_is_refused():
 
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_largest_difference_of_two_columns_is_exact(p):
-    for tree in trees():
-        assert isinstance(tree, Tree)
+    for tree in CASES:
         columns = tree.dense().T
         differences = abs(columns[:, None] - columns[None]) ** p
         assert tree.difference_norm(p) == differences.sum(axis=2).max()

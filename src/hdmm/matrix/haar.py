@@ -183,6 +183,13 @@ class Haar(_Halves, Solvable):
         _collect(collected, low_share)
         return collected
 
+    def difference_norm(self, p: Norm) -> int:
+        """Two cells have opposite signs where they part, first of all in the halves of all cells, and then nothing."""
+        if self.n == 1:
+            return 0
+        heights = ((half - 1).bit_length() for half in (self.n // 2, self.n - self.n // 2))
+        return int(2**p + sum(heights))
+
     def determines(self, gram: AxisGram) -> bool:
         return True
 

@@ -56,6 +56,10 @@ class Solvable(Matrix):
     def solution_arrays(self) -> int:
         """How many such arrays there are at any time, at most."""
 
+    @abstractmethod
+    def difference_norm(self, p: Norm) -> int | None:
+        """The largest norm to the power p of the difference of two columns of integers; None if it is not known."""
+
     def inverse(self) -> Inverse:
         """A⁺."""
         return Inverse(self)

@@ -193,10 +193,7 @@ class Tree(Solvable):
         return Tree(self.sizes, weights)
 
     def difference_norm(self, p: Norm) -> int:
-        """The largest norm to the power p of the difference of two columns of integers.
-
-        Two cells have the counts of the parts in common that hold both, and no others.
-        """
+        """Two cells have the counts of the parts in common that hold both, and no others."""
         below = self.weights[-1] ** p  # the largest sum of a path from a part down
         largest = 0
         for level in range(len(self.sizes) - 2, -1, -1):
