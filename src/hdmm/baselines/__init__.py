@@ -18,8 +18,8 @@ from hdmm.baselines.quadtree import Quadtree
 
 __all__ = [
     "COA",
-    "HB",
     "H2",
+    "HB",
     "LRM",
     "DataCube",
     "EigenDesign",
