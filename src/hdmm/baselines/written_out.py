@@ -35,8 +35,8 @@ def propose_over_cells(workload: Encoded, limit: int, solve: Callable[[Array], S
     if isinstance(solution, Aside):
         return solution
     block = Block(axes, (solution.matrix,))
-    family = "kron" if len(axes) == 1 else "explicit"
-    return Proposal(Strategy(workload.sizes, (block,), family), solution.bound)
+    strategy = Strategy(workload.sizes, (block,), "kron" if len(axes) == 1 else "explicit")
+    return Proposal(strategy, solution.bound)
 
 
 def with_light_cells(queries: Array, norm: Norm) -> Array:
