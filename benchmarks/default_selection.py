@@ -18,7 +18,7 @@ from typing import cast
 import hdmm
 from hdmm.paper import workloads
 from hdmm.paper.errors import WORKLOADS
-from hdmm.paper.sections.printed import printed_tables
+from hdmm.paper.sections.printed import tables
 from hdmm.privacy.calibrate import NoiseKind
 
 TABLES: dict[NoiseKind, tuple[str, str]] = {
@@ -30,11 +30,13 @@ TABLES: dict[NoiseKind, tuple[str, str]] = {
 def cases(noise: NoiseKind) -> Iterator[tuple[str, Callable[[], hdmm.Workload], float | None]]:
     """Every workload by its name, with the paper's RMSE."""
     several, one = TABLES[noise]
-    for case, row in printed_tables()[several].rows:
-        yield " ".join(case), WORKLOADS[case], row["HDMM"]
-    for (kind, cells), row in printed_tables()[one].rows:
-        if cells == "1024":
-            yield f"{kind} {cells}", partial(workloads.one_d, cast(workloads.OneD, kind), 1024), row["OPT_0"]
+    for row in tables()[several]:
+        key = (row["dataset"], row["workload"])
+        yield " ".join(key), WORKLOADS[key], row["HDMM"]
+    for row in tables()[one]:
+        if row["domain"] == 1024:
+            kind = cast(workloads.OneD, row["workload"])
+            yield f"{kind} 1024", partial(workloads.one_d, kind, 1024), row["OPT_0"]
     if noise == "gaussian":
         schema = hdmm.Schema({f"a{i}": range(10) for i in range(100)})
         yield "100 attributes, <= 3D Marginals", partial(hdmm.marginals, schema, up_to=3), None

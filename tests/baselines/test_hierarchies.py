@@ -15,7 +15,8 @@ from hdmm.errors import ArtefactError
 from hdmm.estimators.least_squares import strategy_loss
 from hdmm.matrix import AllRange, Dense, Haar, Identity, Tree
 from hdmm.operators.base import Aside
-from hdmm.paper.sections.one_dimension import OneDimension
+from hdmm.paper.sections import CHECKS
+from hdmm.paper.sections.cells import Equal
 from hdmm.plans import Mechanism
 from hdmm.selection.quantise import Quantised, quantise
 from hdmm.strategy import Block, Strategy
@@ -37,10 +38,11 @@ def one(predicates: hdmm.workload.Predicates, size: int) -> hdmm.Workload:
 
 
 def test_the_paper_s_numbers_up_to_256_values():
-    section = OneDimension(("H2", "Wavelet", "HB", "GreedyH"))
-    small = [task for task in section.tasks() if not task.name.split()[2].startswith(("1024", "4096"))]
-    cells = [cell for cell in section.cells({task.name: task.run() for task in small}) if cell.ours is not None]
+    (section,) = CHECKS["hierarchies"]
+    tasks = [task for task in section.tasks() if int(task.name.split()[2]) <= 256]
+    cells = [cell for cell in section.cells({task.name: task.run() for task in tasks}) if cell.ours is not None]
     assert len(cells) == 64
+    assert all(isinstance(cell.rule, Equal) for cell in cells)
     assert [cell for cell in cells if not cell.agrees] == []
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Norm
 from hdmm.operators.base import MAX_CELLS_TOGETHER, Aside, Proposal, Solution
-from hdmm.strategy import Block, Family, Strategy
+from hdmm.strategy import Block, Strategy
 from hdmm.text import count_text
 from hdmm.workload import Encoded
 
@@ -35,8 +35,8 @@ def propose_over_cells(workload: Encoded, limit: int, solve: Callable[[Array], S
     if isinstance(solution, Aside):
         return solution
     block = Block(axes, (solution.matrix,))
-    family: Family = "kron" if len(axes) == 1 else "explicit"
-    return Proposal(Strategy(workload.sizes, (block,), family), solution.bound)
+    strategy = Strategy(workload.sizes, (block,), "kron" if len(axes) == 1 else "explicit")
+    return Proposal(strategy, solution.bound)
 
 
 def with_light_cells(queries: Array, norm: Norm) -> Array:

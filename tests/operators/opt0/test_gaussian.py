@@ -32,7 +32,7 @@ from hdmm.operators.opt0.fourier_root import normalised_root
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.tridiagonal import chain_bound, chain_dual
 from hdmm.optimise.descent import Effort
-from hdmm.paper.sections.printed import printed_tables
+from hdmm.paper.sections.printed import tables
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import gaussian_sigma
 
@@ -281,7 +281,7 @@ def test_waves_need_as_many_frequencies_as_cells():
         Waves("sine", np.ones(3), np.ones(4))
 
 
-PRINTED = {(kind, int(n)): row["OPT_0"] or 0.0 for (kind, n), row in printed_tables()["table_opt02_gaussian_1d"].rows}
+PRINTED = {(row["workload"], row["domain"]): row["OPT_0"] for row in tables()["table_opt02_gaussian_1d"]}
 SMALL = [place for place in PRINTED if place[1] <= 256] + [("prefix", 1024), ("permuted", 1024)]
 
 
