@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,10 +10,15 @@ import typer
 
 from hdmm import Budget
 from hdmm.cli.progress import bars, search
-from hdmm.text import bytes_text, text_table
+from hdmm.progress import Progress
 
 if TYPE_CHECKING:
-    from hdmm.paper.check import Cell
+    from hdmm.paper.sections.cells import Cell
+
+_SECTIONS = (
+    "one-d, multi-d: the result tables. examples: the worked examples. sizes: the census workloads, read from SQL. "
+    "strategies: pictures of three strategies. scalability: the figures of running times."
+)
 
 
 def demo(
@@ -28,56 +33,52 @@ def demo(
 
 
 def paper(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[SECTION]...", help=_SECTIONS, show_default="all")
+    ] = None,
     check: Annotated[
-        Literal["all", "workloads", "baselines", "multi-d", "one-d"],
+        Literal["all", "workloads", "baselines", "multi-d", "one-d"] | None,
         typer.Option(
-            help="workloads: the census workloads read from SQL, and their sizes. "
+            help="Only what hdmm optimises or counts. workloads: the census workloads and their sizes. "
             "baselines: the columns Identity, Baseline and SVDB of all four tables. "
             "multi-d: the columns OPT_⊗, OPT_+, OPT_M and HDMM. one-d: the column OPT_0."
         ),
-    ] = "all",
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write CSV files and pictures to this directory.")] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Leave out what takes long, and say so.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compute (default: one for each core).")
+    ] = None,
+    cached: Annotated[bool, typer.Option("--cache/--no-cache", help="Use results of earlier runs.")] = True,
 ) -> None:
-    """Print our numbers beside the paper's; exit code 1 if one differs from its printed digits, or is worse."""
-    from hdmm.paper.check import check_baselines, check_strategies
+    """Compute every number of the paper's evaluation and print it beside the paper's.
 
-    if check in ("all", "workloads"):
-        _check_workloads()
-    cells: dict[str, Callable[[], Iterable[Cell]]] = {
-        "baselines": check_baselines,
-        "multi-d": lambda: check_strategies("multi-d"),
-        "one-d": lambda: check_strategies("one-d"),
-    }
-    verdicts = [_check_cells(compute()) for name, compute in cells.items() if check in ("all", name)]
-    if not all(verdicts):
+    Exit code 1 if a number disagrees.
+    """
+    from hdmm.paper.cache import Cache, user_directory
+    from hdmm.paper.report.files import save
+    from hdmm.paper.report.terminal import summary, tables
+    from hdmm.paper.run import run
+    from hdmm.paper.sections import chosen
+
+    cells: list[Cell] = []
+    cache = Cache(user_directory()) if cached else None
+    processes = jobs or os.cpu_count() or 1
+    with bars() as report:
+        for section in chosen(names or (), check):
+
+            def progress(done: float, name: str = section.name) -> None:
+                report(Progress(f"hdmm paper {name}", done))
+
+            outcomes = run(section, cache, fast=fast, jobs=processes, on_progress=progress)
+            computed = section.cells(outcomes)
+            typer.echo(f"\n{section.title}\n")
+            for text in (*tables(section, computed), *section.remarks(outcomes)):
+                typer.echo(text)
+            typer.echo(f"{section.name}: {summary(computed)}")
+            if out is not None:
+                typer.echo(f"wrote {', '.join(path.name for path in save(section, outcomes, computed, out))} to {out}")
+            cells += computed
+    typer.echo(f"\n{summary(cells)}")
+    if not all(cell.agrees for cell in cells):
         raise typer.Exit(1)
-
-
-def _check_workloads() -> None:
-    from hdmm.paper.sizes import check_sizes
-
-    for checked in check_sizes():
-        typer.echo(
-            f"{checked.workload}: {checked.queries:,} queries on {checked.cells:,} cells, from {checked.statements:,} "
-            f"SQL statements to {checked.products} products in {checked.seconds:.1f} s"
-        )
-        rows = [[size.form, size.parts, bytes_text(size.ours), size.paper] for size in checked.sizes]
-        typer.echo(text_table(["form", "parts", "size", "paper"], rows) + "\n")
-
-
-def _check_cells(cells: Iterable[Cell]) -> bool:
-    """Print cells as they are computed; whether all of them agree."""
-    count = agree = off = 0
-    rounding: list[float] = []
-    for cell in cells:
-        if not count:
-            typer.echo(f"{'table':<16} {'workload':<36} {'column':<10} {'ours':>16} {'paper':>16}  note")
-        mark = "" if cell.agrees else "  WORSE" if cell.at_most else "  DIFFERS"
-        place = f"{cell.table:<16} {cell.workload:<36} {cell.column:<10}"
-        typer.echo(f"{place} {cell.ours:>16,.2f} {cell.paper:>16,.2f}  {cell.note}{mark}")
-        count, agree, off = count + 1, agree + cell.agrees, off + cell.known_to_be_off
-        rounding += [] if cell.rounding is None else [cell.rounding]
-    typer.echo(f"\n{agree - off} of {count} cells are as printed or better; {off} of the paper's are known to be off")
-    if rounding:
-        typer.echo(f"rounded to integers, as they are measured, {len(rounding)} cells lose at most {max(rounding):.1e}")
-    typer.echo("")
-    return agree == count

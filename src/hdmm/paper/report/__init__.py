@@ -1,0 +1,1 @@
+"""How results are shown: tables in the terminal, CSV files and pictures."""
