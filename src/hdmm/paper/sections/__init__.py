@@ -8,9 +8,12 @@ from hdmm.errors import InputError, nearest
 from hdmm.paper.sections.base import Section
 from hdmm.paper.sections.one_dimension import OneDimension
 from hdmm.paper.sections.several_dimensions import SeveralDimensions
+from hdmm.paper.sections.since import Since
 from hdmm.paper.sections.sizes import Sizes
 
-SECTIONS: dict[str, Section] = {section.name: section for section in (OneDimension(), SeveralDimensions(), Sizes())}
+SECTIONS: dict[str, Section] = {
+    section.name: section for section in (OneDimension(), SeveralDimensions(), Sizes(), Since())
+}
 """In the order in which they run."""
 _BASELINES = ("Identity", "Baseline", "SVDB")
 _OPTIMISED = ("OPT_kron", "OPT_union", "OPT_M", "HDMM", "beyond")
