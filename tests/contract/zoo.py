@@ -52,7 +52,8 @@ from hdmm.matrix.axis_gram import (
 from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
-from hdmm.matrix.pidentity import PIdentityGram, _ProductGram
+from hdmm.matrix.by_products import ProductGram
+from hdmm.matrix.pidentity import PIdentityGram
 from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
@@ -163,7 +164,7 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "sum": (SumGram(((2.0, PrefixGram(5)), (-1.0, IdentityGram(5)))), 2 * _square(np.tri(5)) - np.eye(5)),
     "deviations": (SumGram(((2.0, IdentityGram(4)), (-0.5, OnesGram(4)))), 2 * np.eye(4) - 0.5),
     "bordered": (PIdentityGram(_RIGHT, _INTEGERS), _square(_BORDERED)),
-    "by products": (_ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
+    "by products": (ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
     "sines": (WavesGram("sine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _sines(5) * _RIGHT)),
     "cosines": (WavesGram("cosine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _cosines(5) * _RIGHT)),
     "some cells": (_PartGram(PrefixGram(5), np.array([0, 2, 3])), _square(np.tri(5))[np.ix_([0, 2, 3], [0, 2, 3])]),

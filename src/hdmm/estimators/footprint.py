@@ -7,6 +7,7 @@ from math import prod
 
 from hdmm.matrix import Identity, Matrix, Total
 from hdmm.matrix.kronecker import Step, work_size
+from hdmm.matrix.solvable import Solvable
 from hdmm.strategy import Block, Strategy
 from hdmm.workload import EncodedProduct
 
@@ -29,6 +30,16 @@ def estimate_bytes(block: Block) -> int:
     if all(isinstance(factor, Identity) for factor in block.factors):
         return 0
     return NUMBER * work_size(steps(block.factors, inverse=True))
+
+
+def solution_bytes(block: Block) -> list[int]:
+    """The sizes of the arrays with which implicit factors are solved."""
+    return [
+        NUMBER * factor.solution_size
+        for factor in block.factors
+        if isinstance(factor, Solvable)
+        for _ in range(factor.solution_arrays)
+    ]
 
 
 def assembled_bytes(strategy: Strategy, product: EncodedProduct) -> int:

@@ -11,14 +11,12 @@ import numpy as np
 
 from hdmm.estimators.coefficients import Coefficients, Factored, Written
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import estimate_bytes, held_bytes
-from hdmm.estimators.inverse import covers, inverse, inverse_error
-from hdmm.estimators.row_types import RowTypes, entry_types, product_types, row_types
-from hdmm.matrix import Array, AxisGram, Identity, Kron, Matrix, Total
+from hdmm.estimators.footprint import estimate_bytes, held_bytes, solution_bytes
+from hdmm.estimators.factor import FactorSolution, solution_of
+from hdmm.estimators.row_types import RowTypes
+from hdmm.matrix import Array, AxisGram, Identity, Kron, Total
 from hdmm.matrix.axis_gram import OnesGram
-from hdmm.matrix.compose import restricted
 from hdmm.matrix.gram import GramTerm
-from hdmm.memory.workspace import check_written
 from hdmm.strategy import Block, Strategy
 from hdmm.workload import EncodedProduct
 
@@ -46,28 +44,22 @@ class KronLeastSquares(LinearEstimator[Array]):
         return self.strategy.sizes_of(self.block.axes)
 
     @cached_property
-    def _inverses(self) -> dict[int, Matrix]:
-        """The pseudo-inverse of each factor."""
-        return {axis: inverse(factor) for axis, factor in zip(self.block.axes, self.block.factors, strict=True)}
-
-    @cached_property
-    def _projections(self) -> dict[int, Array]:
-        """A⁺A for each factor but the identity, written out."""
-        factors = zip(self.block.axes, self.block.factors, strict=True)
-        others = [(axis, factor) for axis, factor in factors if not isinstance(factor, Identity)]
-        for _, factor in others:
-            check_written(factor.shape[1], factor.shape[1])
-        return {axis: self._inverses[axis].apply(factor.dense().astype(float)) for axis, factor in others}
+    def _solutions(self) -> dict[int, FactorSolution]:
+        """Least squares with each factor."""
+        return {axis: solution_of(factor) for axis, factor in zip(self.block.axes, self.block.factors, strict=True)}
 
     @cached_property
     def _total_types(self) -> dict[int, RowTypes]:
         """How the total over each attribute depends on measurements."""
-        return {axis: self._types(axis, Total(size), np.ones((1, size), bool)) for axis, size in self._sizes.items()}
+        return {
+            axis: solution.types(Total(self._sizes[axis]), np.ones((1, self._sizes[axis]), bool))
+            for axis, solution in self._solutions.items()
+        }
 
     def supports(self, product: EncodedProduct) -> bool:
         return set(product.axes) <= set(self.block.axes) and all(
-            isinstance(factor, Identity) or covers(factor, self._projections[axis], partial(self._gram, term, axis))
-            for axis, factor in zip(self.block.axes, self.block.factors, strict=True)
+            solution.determines(partial(self._gram, term, axis))
+            for axis, solution in self._solutions.items()
             for term in product.terms
         )
 
@@ -77,12 +69,12 @@ class KronLeastSquares(LinearEstimator[Array]):
     def _unit_error(self, product: EncodedProduct) -> float:
         return sum(
             term.coefficient
-            * prod(inverse_error(self._inverses[axis], self._gram(term, axis)) for axis in self.block.axes)
+            * prod(solution.error(self._gram(term, axis)) for axis, solution in self._solutions.items())
             for term in product.terms
         )
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
-        return self._types(axis, product.factors[axis], product.masks(axis))
+        return self._solutions[axis].types(product.factors[axis], product.masks(axis))
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
         combinations = prod(len(row_types) for row_types in types[1:])
@@ -99,15 +91,16 @@ class KronLeastSquares(LinearEstimator[Array]):
             yield Written.products(0, types, product.coefficients, summed)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> Array:
-        if all(isinstance(inverse, Identity) for inverse in self._inverses.values()):
+        inverses = [solution.inverse for solution in self._solutions.values()]
+        if all(isinstance(inverse, Identity) for inverse in inverses):
             return answers[0]
-        return Kron(self._inverses[axis] for axis in self.block.axes).apply_float(answers[0])
+        return Kron(inverses).apply_float(answers[0])
 
     def answer(self, product: EncodedProduct, state: Array) -> Array:
         return product.answers(state, self._sizes)
 
     def state_bytes(self) -> Sequence[int]:
-        return [estimate_bytes(self.block)]
+        return [estimate_bytes(self.block), *solution_bytes(self.block)]
 
     def answer_bytes(self, product: EncodedProduct) -> int:
         return held_bytes(self.strategy, product)
@@ -119,13 +112,3 @@ class KronLeastSquares(LinearEstimator[Array]):
     def _gram(self, term: GramTerm, axis: int) -> AxisGram:
         gram = term.factors.get(axis)
         return OnesGram(self.strategy.sizes[axis]) if gram is None else gram
-
-    def _types(self, axis: int, matrix: Matrix, masks: Array) -> RowTypes:
-        """The types of the rows of W A⁺ on one attribute: how answers depend on measurements."""
-        inverse = self._inverses[axis]
-        if isinstance(inverse, Identity):
-            return row_types(matrix, masks)
-        entries = inverse.dense()
-        if len(masks) == 1:
-            return product_types(restricted(matrix, None if masks.all() else masks[0]), entries)
-        return entry_types(np.stack([matrix.apply(mask[:, None] * entries) for mask in masks], axis=2))

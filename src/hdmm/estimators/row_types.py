@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdmm.matrix import Array, Matrix
+from hdmm.matrix.intervals import Intervals, interval_rows
+from hdmm.matrix.solvable import Solvable
 
 _DIGITS = 12
 """Digits to which entries must agree to count as equal."""
@@ -137,6 +139,50 @@ def product_types(matrix: Matrix, inverse: Array) -> RowTypes:
         return entries[:, :, None], np.ones(entries.shape)
 
     return RowTypes(labels.reshape(-1), len(first_rows), inverse.shape[1], read, moments[first_rows])
+
+
+def interval_types(intervals: Intervals, factor: Solvable) -> RowTypes:
+    """Types of the rows of W·A⁺ for a matrix W of intervals, by their moments."""
+    moments = factor.interval_moments(*intervals)
+
+    def rows(index: Array) -> Array:
+        return interval_rows(intervals.lows[index], intervals.highs[index], factor.shape[1]).astype(float)
+
+    return _solved_types(moments, rows, factor.inverse())
+
+
+def query_types(matrix: Matrix, inverse: Matrix) -> RowTypes:
+    """Types of the rows of W·A⁺ for any matrix W and an implicit A⁺, by their moments, some rows at a time."""
+    count, measurements = matrix.shape[0], inverse.shape[1]
+    moments = np.zeros((count, 4))
+    step = max(1, _MAX_ENTRIES // measurements)
+    for start in range(0, count, step):
+        index = np.arange(start, min(start + step, count))
+        sizes = abs(inverse.apply_t(matrix.rows(index).T.astype(float)))
+        moments[index, :3] = np.stack([(sizes**p).sum(axis=0) for p in (2, 4, 6)], axis=1)
+        moments[index, 3] = sizes.max(axis=0)
+    return _solved_types(moments, matrix.rows, inverse)
+
+
+def _solved_types(moments: Array, rows: Callable[[Array], Array], inverse: Matrix) -> RowTypes:
+    """Types of rows by their moments; the entries of a few are computed when they are read."""
+    first_rows, labels = _equal_rows(_significant(moments))
+
+    def read(start: int, stop: int) -> Entries:
+        entries = inverse.apply_t(rows(first_rows[start:stop]).T.astype(float)).T
+        return entries[:, :, None], np.ones(entries.shape)
+
+    return RowTypes(labels, len(first_rows), inverse.shape[1], read, moments[first_rows])
+
+
+def _equal_rows(values: Array) -> tuple[Array, Array]:
+    """A row of each kind, and for each row of which kind it is."""
+    order = np.lexsort(values.T[::-1])
+    ordered = values[order]
+    new = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
+    labels = np.empty(len(values), np.int64)
+    labels[order] = np.cumsum(new) - 1
+    return order[new], labels
 
 
 def entry_types(entries: Array) -> RowTypes:

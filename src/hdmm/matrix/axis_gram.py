@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from hdmm.matrix.arrays import Array, along
-from hdmm.matrix.intervals import interval_sums, interval_sums_t, running_sums
+from hdmm.matrix.intervals import Intervals, Squares, interval_sums, interval_sums_t, running_sums, span
 from hdmm.memory.workspace import check_written
 
 
@@ -39,6 +39,10 @@ class AxisGram(ABC):
 
     def two_eigenvalues(self) -> tuple[float, float] | None:
         """For αI + β11ᵀ the eigenvalues on vectors that sum to zero and on the constant vector. By default, None."""
+        return None
+
+    def squares(self) -> Squares | None:
+        """The Gram as a sum of squares of intervals and a few other vectors. By default, None."""
         return None
 
     def dense(self) -> Array:
@@ -88,6 +92,10 @@ class RowsGram(AxisGram):
     def total(self) -> float:
         return float((self.rows.sum(axis=1) ** 2).sum())
 
+    def squares(self) -> Squares:
+        none = np.empty(0, np.int64)
+        return Squares(Intervals(none, none), np.empty(0), self.rows.T.astype(float), np.ones(len(self.rows)))
+
 
 @dataclass(frozen=True)
 class _StructuredGram(AxisGram):
@@ -120,6 +128,9 @@ class IdentityGram(_StructuredGram):
     def total(self) -> float:
         return float(self.n)
 
+    def squares(self) -> Squares:
+        return Squares.of_intervals(self.n, np.arange(self.n), np.arange(self.n))
+
 
 @final
 @dataclass(frozen=True)
@@ -140,6 +151,9 @@ class OnesGram(_StructuredGram):
 
     def total(self) -> float:
         return float(self.n) ** 2
+
+    def squares(self) -> Squares:
+        return Squares.of_intervals(self.n, np.array([0]), np.array([self.n - 1]))
 
 
 @dataclass(frozen=True)
@@ -186,6 +200,9 @@ class PrefixGram(ChainGram):
     def total(self) -> float:
         return self.n * (self.n + 1) * (2 * self.n + 1) / 6
 
+    def squares(self) -> Squares:
+        return Squares.of_intervals(self.n, np.zeros(self.n, np.int64), np.arange(self.n))
+
 
 @final
 @dataclass(frozen=True)
@@ -215,6 +232,12 @@ class AllRangeGram(ChainGram):
         # Ranges of length l occur n − l + 1 times and contribute l² each.
         return self.n * (self.n + 1) ** 2 * (self.n + 2) / 12
 
+    def squares(self) -> Squares:
+        """Ranges are differences of the prefixes P_j: the Gram is (n + 1)·Σ P_jᵀP_j − sᵀs with s = Σ P_j."""
+        prefixes = np.zeros(self.n, np.int64), np.arange(self.n)
+        weights = np.full(self.n, self.n + 1.0)
+        return Squares(Intervals(*prefixes), weights, np.arange(self.n, 0, -1.0)[:, None], np.array([-1.0]))
+
 
 @final
 @dataclass(frozen=True)
@@ -234,6 +257,10 @@ class WidthGram(_StructuredGram):
 
     def total(self) -> float:
         return (self.n - self.width + 1) * float(self.width) ** 2
+
+    def squares(self) -> Squares:
+        lows = np.arange(self.n - self.width + 1)
+        return Squares.of_intervals(self.n, lows, lows + self.width - 1)
 
 
 @final
@@ -262,6 +289,15 @@ class SelectedGram(AxisGram):
     def total(self) -> float:
         return self.inner.total()
 
+    def squares(self) -> Squares | None:
+        inner, neighbours = self.inner.squares(), span(self.columns)
+        if inner is None or neighbours is None:
+            return None
+        vectors = np.zeros((self.n, inner.vectors.shape[1]))
+        vectors[self.columns] = inner.vectors
+        shifted = Intervals(*(ends + neighbours[0] for ends in inner.intervals))
+        return Squares(shifted, inner.interval_weights, vectors, inner.vector_weights)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -289,6 +325,13 @@ class RestrictedGram(AxisGram):
 
     def total(self) -> float:
         return float(self.left @ self.inner.apply(self.right.astype(float)))
+
+    def squares(self) -> Squares | None:
+        inner, neighbours = self.inner.squares(), span(np.flatnonzero(self.left))
+        if inner is None or neighbours is None or not self.symmetric:
+            return None
+        clipped = inner.intervals.clipped(*neighbours)
+        return Squares(clipped, inner.interval_weights, self.left[:, None] * inner.vectors, inner.vector_weights)
 
 
 @final
@@ -334,6 +377,11 @@ class SumGram(AxisGram):
 
     def total(self) -> float:
         return sum(c * factor.total() for c, factor in self.terms)
+
+    def squares(self) -> Squares | None:
+        parts = [(c, factor.squares()) for c, factor in self.terms]
+        summed = [(c, squares) for c, squares in parts if squares is not None]
+        return Squares.sum(summed) if len(summed) == len(parts) else None
 
     def two_eigenvalues(self) -> tuple[float, float] | None:
         pairs = [(c, factor.two_eigenvalues()) for c, factor in self.terms]

@@ -12,6 +12,7 @@ import numpy as np
 from hdmm.matrix.arrays import Array
 from hdmm.matrix.axis_gram import AxisGram
 from hdmm.matrix.gram import Gram
+from hdmm.matrix.intervals import Intervals
 from hdmm.memory.workspace import check_written
 
 Norm = Literal[1, 2]
@@ -54,6 +55,10 @@ class Matrix(ABC):
     @abstractmethod
     def rows(self, index: Array) -> Array:
         """Some rows, written out."""
+
+    def intervals(self) -> Intervals | None:
+        """The first and last cells of its rows if each is the sum of an interval of cells. By default, None."""
+        return None
 
     def norm_power(self, p: Norm) -> Number:
         """The largest column norm to the power p: exact for integer matrices. Default: every column's is computed.

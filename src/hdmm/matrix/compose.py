@@ -18,6 +18,7 @@ from hdmm.matrix.axis_gram import AxisGram, RestrictedGram
 from hdmm.matrix.base import Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.condition import Condition
 from hdmm.matrix.gram import Gram, GramTerm
+from hdmm.matrix.intervals import Intervals
 from hdmm.matrix.kronecker import Step, kron_apply
 from hdmm.matrix.leaf import Dense, Identity, Total
 from hdmm.matrix.norms import stacked_norm
@@ -159,6 +160,13 @@ class Stack(Matrix):
             rows[here] = _times(weight, part.rows(index[here] - start))
             start += part.shape[0]
         return rows
+
+    def intervals(self) -> Intervals | None:
+        parts = [part.intervals() for part in self.parts]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or any(weight != 1 for weight in self.weights):
+            return None
+        return Intervals(*(np.concatenate(ends) for ends in zip(*known, strict=True)))
 
 
 @column_sums.register

@@ -1,14 +1,61 @@
-"""Sums over intervals in linear time, for Prefix, Width and AllRange and their Grams."""
+"""Intervals of cells: sums over them in linear time, and matrices and Grams that are made of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 _MIN_WIDE = 256
 """Columns from which adding whole rows is several times as fast as numpy's sums along columns."""
+
+
+class Intervals(NamedTuple):
+    """The first and the last cell of each row of a matrix of zeros and ones; an empty row ends before it begins."""
+
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+
+    def clipped(self, first: int, last: int) -> Intervals:
+        """The parts of the rows from one cell to another."""
+        return Intervals(np.maximum(self.lows, first), np.minimum(self.highs, last))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """A Gram as a sum Σ w·vvᵀ: over the indicators v of some intervals, and over a few vectors written out."""
+
+    intervals: Intervals
+    interval_weights: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    """One column for each vector."""
+    vector_weights: NDArray[np.float64]
+
+    @staticmethod
+    def of_intervals(n: int, lows: NDArray[np.int64], highs: NDArray[np.int64], weight: float = 1.0) -> Squares:
+        """The Gram of intervals of n cells, all of one weight."""
+        return Squares(Intervals(lows, highs), np.full(len(lows), weight), np.empty((n, 0)), np.empty(0))
+
+    @staticmethod
+    def sum(parts: Sequence[tuple[float, Squares]]) -> Squares:
+        """A weighted sum."""
+        return Squares(
+            Intervals(*(np.concatenate([part.intervals[end] for _, part in parts]) for end in (0, 1))),
+            np.concatenate([c * part.interval_weights for c, part in parts]),
+            np.concatenate([part.vectors for _, part in parts], axis=1),
+            np.concatenate([c * part.vector_weights for c, part in parts]),
+        )
+
+
+def span(cells: NDArray[np.int64]) -> tuple[int, int] | None:
+    """The first and the last of some cells if they are neighbours in ascending order; else None."""
+    if not len(cells) or (np.diff(cells) != 1).any():
+        return None
+    return int(cells[0]), int(cells[-1])
 
 
 def running_sums(x: NDArray[Any]) -> NDArray[Any]:

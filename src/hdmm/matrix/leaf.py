@@ -20,7 +20,7 @@ from hdmm.matrix.axis_gram import (
 )
 from hdmm.matrix.base import Matrix, Norm, Number, column_sums, largest_row_sum
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.intervals import interval_rows, interval_sums, interval_sums_t, running_sums
+from hdmm.matrix.intervals import Intervals, interval_rows, interval_sums, interval_sums_t, running_sums
 
 INTEGER: np.dtype[Any] = np.dtype(np.int64)
 FLOAT: np.dtype[Any] = np.dtype(np.float64)
@@ -74,6 +74,12 @@ class Dense(Matrix):
     def rows(self, index: Array) -> Array:
         return self.array[index]
 
+    def intervals(self) -> Intervals | None:
+        steps = np.diff(self.array, axis=1, prepend=0, append=0)
+        if not self.binary or (abs(steps).sum(axis=1) > 2).any():
+            return None
+        return Intervals(steps.argmax(axis=1), steps.argmin(axis=1) - 1)
+
 
 @dataclass(frozen=True)
 class ZerosAndOnes(Matrix):
@@ -117,6 +123,9 @@ class Identity(ZerosAndOnes):
     def rows(self, index: Array) -> Array:
         return np.asarray(index[:, None] == np.arange(self.n), np.int64)
 
+    def intervals(self) -> Intervals:
+        return Intervals(np.arange(self.n), np.arange(self.n))
+
 
 @final
 @dataclass(frozen=True)
@@ -141,6 +150,9 @@ class Total(ZerosAndOnes):
 
     def rows(self, index: Array) -> Array:
         return np.ones((len(index), self.n), np.int64)
+
+    def intervals(self) -> Intervals:
+        return Intervals(np.zeros(1, np.int64), np.full(1, self.n - 1))
 
 
 @final
@@ -210,6 +222,9 @@ class Prefix(ZerosAndOnes):
     def rows(self, index: Array) -> Array:
         return interval_rows(np.zeros_like(index), index, self.n)
 
+    def intervals(self) -> Intervals:
+        return Intervals(np.zeros(self.n, np.int64), np.arange(self.n))
+
 
 @final
 @dataclass(frozen=True)
@@ -243,6 +258,10 @@ class Width(ZerosAndOnes):
     def rows(self, index: Array) -> Array:
         return interval_rows(index, index + self.width - 1, self.n)
 
+    def intervals(self) -> Intervals:
+        lows = np.arange(self.shape[0])
+        return Intervals(lows, lows + self.width - 1)
+
 
 @final
 @dataclass(frozen=True)
@@ -271,6 +290,9 @@ class AllRange(ZerosAndOnes):
         starts = np.cumsum(lengths) - lengths  # where the ranges with each low end begin
         lows = np.searchsorted(starts, index, side="right") - 1
         return interval_rows(lows, index - starts[lows] + lows, self.n)
+
+    def intervals(self) -> Intervals:
+        return Intervals(*np.triu_indices(self.n))
 
 
 @column_sums.register

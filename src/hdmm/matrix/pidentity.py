@@ -7,7 +7,6 @@ section 4.3; docs/math.md, section 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -17,11 +16,9 @@ import numpy as np
 from hdmm.matrix.arrays import Array, along
 from hdmm.matrix.axis_gram import AxisGram
 from hdmm.matrix.base import Matrix, Norm, Number
+from hdmm.matrix.by_products import Powers, ProductGram
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.leaf import FLOAT
-
-_ENTRIES = 1 << 22
-"""Entries that are written out at a time."""
 
 
 @final
@@ -190,10 +187,10 @@ class PIdentityInverse(Matrix):
         return np.concatenate([scaled - Z.T @ extra, root.T @ extra])
 
     def gram(self) -> Gram:
-        return Gram.of(_ProductGram(self, self._squares))
+        return Gram.of(ProductGram(self, self._squares))
 
     def power(self, p: Norm) -> Matrix:
-        return _Powers(self, p)
+        return Powers(self, p)
 
     def norm_power(self, p: Norm) -> Number:
         return float((self._squares if p == 2 else self.column_norms(p)).max())
@@ -210,66 +207,3 @@ class PIdentityInverse(Matrix):
         scaled = (Z * s**2) @ Z.T
         cells = s**2 * (1 - 2 * np.einsum("ki,ki->i", Z, Z)) + np.einsum("ki,ki->i", Z, scaled @ Z)
         return np.concatenate([cells, np.einsum("lk,lk->k", root, scaled @ root)])
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Powers(Matrix):
-    """The absolute values of a matrix's entries to some power, written out a few rows at a time."""
-
-    matrix: Matrix
-    exponent: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.matrix.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return FLOAT
-
-    def apply(self, x: Array) -> Array:
-        return np.concatenate([self.rows(index) @ x for index in self._pieces()])
-
-    def apply_t(self, y: Array) -> Array:
-        product = np.zeros((self.shape[1], *y.shape[1:]))
-        for index in self._pieces():
-            product += self.rows(index).T @ y[index]
-        return product
-
-    def gram(self) -> Gram:
-        return Gram.of(_ProductGram(self, self.column_norms(2)))
-
-    def power(self, p: Norm) -> _Powers:
-        return _Powers(self.matrix, self.exponent * p)
-
-    def rows(self, index: Array) -> Array:
-        return abs(self.matrix.rows(index)) ** self.exponent
-
-    def _pieces(self) -> Iterator[Array]:
-        rows, columns = self.shape
-        step = max(1, _ENTRIES // columns)
-        return (np.arange(low, min(low + step, rows)) for low in range(0, rows, step))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _ProductGram(AxisGram):
-    """The Gram of a matrix by its products, with its diagonal given."""
-
-    matrix: Matrix
-    squares: Array
-
-    @property
-    def size(self) -> int:
-        return self.matrix.shape[1]
-
-    def apply(self, x: Array) -> Array:
-        return self.matrix.apply_t(self.matrix.apply(x))
-
-    def diagonal(self) -> Array:
-        return self.squares
-
-    def total(self) -> float:
-        sums = self.matrix.apply(np.ones(self.size))
-        return float(sums @ sums)

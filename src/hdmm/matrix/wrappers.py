@@ -13,6 +13,7 @@ from hdmm.matrix.arrays import Array, along
 from hdmm.matrix.axis_gram import ComplementGram, RestrictedGram, SelectedGram
 from hdmm.matrix.base import Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.gram import Gram
+from hdmm.matrix.intervals import Intervals, span
 
 _MAX_CELLS = 1 << 24
 """Longer rows are not searched for constants: nobody writes a total over that many cells as anything but Total."""
@@ -75,6 +76,12 @@ class Select(Matrix):
         rows[:, self.columns] = self.inner.rows(index)
         return rows
 
+    def intervals(self) -> Intervals | None:
+        inner, neighbours = self.inner.intervals(), span(self.columns)
+        if inner is None or neighbours is None:
+            return None
+        return Intervals(*(ends + neighbours[0] for ends in inner))
+
 
 @dataclass(frozen=True, eq=False)
 class Wrapped(Matrix):
@@ -131,6 +138,10 @@ class Restricted(Wrapped):
 
     def rows(self, index: Array) -> Array:
         return self.inner.rows(index) * self.mask
+
+    def intervals(self) -> Intervals | None:
+        inner, neighbours = self.inner.intervals(), span(np.flatnonzero(self.mask))
+        return None if inner is None or neighbours is None else inner.clipped(*neighbours)
 
 
 @final

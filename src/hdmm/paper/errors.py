@@ -102,10 +102,10 @@ def encoded_case(case: Case) -> Encoded:
 
 def _scale(encoded: Encoded, norm: Norm) -> float:
     """From a total squared error at unit noise to a mean at the budget."""
-    return _variance(norm) / encoded.query_count
+    return noise_variance(norm) / encoded.query_count
 
 
 @cache
-def _variance(norm: Norm) -> float:
+def noise_variance(norm: Norm) -> float:
     """The variance of unit noise at ε = 1; for Gaussian noise δ = 1e-6."""
     return 2.0 if norm == 1 else gaussian_sigma(Budget(1, "1e-6")) ** 2

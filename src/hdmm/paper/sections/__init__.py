@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 from hdmm.errors import InputError, nearest
 from hdmm.paper.sections.base import Section
+from hdmm.paper.sections.examples import Examples
 from hdmm.paper.sections.one_dimension import OneDimension
 from hdmm.paper.sections.several_dimensions import SeveralDimensions
 from hdmm.paper.sections.since import Since
 from hdmm.paper.sections.sizes import Sizes
+from hdmm.paper.sections.strategies import Strategies
 
 SECTIONS: dict[str, Section] = {
-    section.name: section for section in (OneDimension(), SeveralDimensions(), Sizes(), Since())
+    section.name: section
+    for section in (OneDimension(), SeveralDimensions(), Examples(), Sizes(), Strategies(), Since())
 }
 """In the order in which they run."""
 _BASELINES = ("Identity", "Baseline", "SVDB")
