@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar, final
@@ -59,29 +60,29 @@ class Since(Section):
             notes = [f"{outcome['seconds']:.1f} s"]
             if outcome["bound"] is not None:
                 notes.append(f"{outcome['rmse'] / outcome['bound'] - 1:.1e} above the SVD bound")
-            yield Cell(
-                *(self.name, f"{_MARGINALS[kind]}, beside {published()[kind]['system']}: RMSE", (survey,), ways),
-                *(outcome["rmse"], other, AtMost(), ", ".join(notes)),
-                rounding=outcome["rounding"],
-                digits=3,
-            )
+            heading = f"{_MARGINALS[kind]}, beside {published()[kind]['system']}: RMSE"
+            cell = Cell(self.name, heading, (survey,), ways, outcome["rmse"], other, AtMost(), ", ".join(notes))
+            yield replace(cell, rounding=outcome["rounding"], digits=3)
 
     def _counts(self, outcomes: Outcomes) -> Iterator[Cell]:
         heading = "Counts of d attributes of two values, beside correlated noise: largest error"
         for d in _COUNTS:
             outcome = outcomes[f"counts {d}"]
-            row = (self.name, heading, (f"d = {d}",), "largest error")
-            yield Cell(*row, outcome["largest"], outcome["other"], AtMost(), _bounded(outcome), digits=4)
+            numbers = outcome["largest"], outcome["other"]
+            yield Cell(
+                self.name, heading, (f"d = {d}",), "largest error", *numbers, AtMost(), _bounded(outcome), digits=4
+            )
 
     def _prefixes(self, outcomes: Outcomes) -> Iterator[Cell]:
         heading = "Prefixes of n values, beside the normalised square root"
         for n in _PREFIXES:
             outcome = outcomes[f"prefixes {n}"]
             gap = f"at most {outcome['rmse'] / outcome['rmse bound'] - 1:.1e} above optimal"
-            row = (self.name, heading, (f"n = {n}",))
-            yield Cell(*row, "RMSE", outcome["rmse"], outcome["other rmse"], AtMost(), gap, digits=4)
-            largest = outcome["largest"], outcome["other"], AtMost(), _bounded(outcome)
-            yield Cell(*row, "largest error", *largest, digits=4)
+            for column, ours, other, note in (
+                ("RMSE", outcome["rmse"], outcome["other rmse"], gap),
+                ("largest error", outcome["largest"], outcome["other"], _bounded(outcome)),
+            ):
+                yield Cell(self.name, heading, (f"n = {n}",), column, ours, other, AtMost(), note, digits=4)
 
 
 def _printed() -> Iterator[tuple[str, str, str, float]]:
