@@ -38,7 +38,8 @@ def written(section: Section, outcomes: Outcomes) -> str:
         _table(heading, section, list(group))
         for heading, group in groupby(section.cells(outcomes), key=lambda cell: cell.table)
     ]
-    parts += [f"```\n{remark}\n```" if "\n" in remark else remark for remark in section.remarks(outcomes)]
+    remarks = (remark.strip() for remark in section.remarks(outcomes))
+    parts += [f"```\n{remark}\n```" if "\n" in remark else remark for remark in remarks]
     return "".join(f"\n{part}\n" for part in parts) + "\n"
 
 
@@ -71,14 +72,23 @@ def _numbers(cell: Cell, notes: dict[str, int]) -> str:
     return f"{text} [{notes.setdefault(note, len(notes) + 1)}]" if note else text
 
 
-def main(names: Sequence[str]) -> None:
-    """Compute the named sections, or all that the page shows, and write their results to the page."""
+def main(arguments: Sequence[str]) -> None:
+    """Write the results of the named sections, or of all on the page.
+
+    --fast leaves out what takes long, as the command does; --cached computes nothing.
+    """
+    options = {argument for argument in arguments if argument.startswith("--")}
     text = PAGE.read_text(encoding="utf-8")
     cache = Cache(user_directory())
-    results = {}
-    for name in names or blocks(text):
+    results: dict[str, str] = {}
+    for name in [argument for argument in arguments if argument not in options] or blocks(text):
         section = SECTIONS[name]
-        results[name] = written(section, run(section, cache))
+        if "--cached" in options:
+            recalled = {task.name: cache.recall(task) for task in section.tasks()}
+            outcomes: Outcomes = {task: outcome for task, outcome in recalled.items() if outcome is not None}
+        else:
+            outcomes = run(section, cache, fast="--fast" in options)
+        results[name] = written(section, outcomes)
         PAGE.write_text(page(text, results), encoding="utf-8")
 
 
