@@ -12,7 +12,7 @@ VERSIONS ?= 3.11 3.12 3.13 3.14
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE CONDA_PREFIX
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help demo test test-all audit fuzz attack bench api paper-page format lock clean
+.PHONY: help demo test test-all audit fuzz attack paper paper-page bench api format lock clean
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -52,6 +52,9 @@ fuzz: $(VENV)/dev  ## compare random workloads with an independent oracle, and s
 attack: $(VENV)/spark  ## replay neighbouring data sets with hostile values and names through every source
 	@$(ONE_THREAD) $(PY) -m pytest -q -m slow -n auto --maxprocesses 2
 	@$(ONE_THREAD) $(PY) -m tests.attack
+
+paper: $(VENV)/core  ## compute every number of the HDMM paper's evaluation beside the paper's, with pictures; about an hour
+	@$(VENV)/bin/hdmm paper --out paper-results
 
 bench: $(VENV)/dev  ## run every benchmark; each prints ratios measured in one run
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done

@@ -17,7 +17,8 @@ from typing import cast
 
 import hdmm
 from hdmm.paper import workloads
-from hdmm.paper.check import WORKLOADS, tables
+from hdmm.paper.errors import WORKLOADS
+from hdmm.paper.sections.printed import tables
 from hdmm.privacy.calibrate import NoiseKind
 
 TABLES: dict[NoiseKind, tuple[str, str]] = {

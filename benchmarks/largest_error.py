@@ -17,7 +17,7 @@ from hdmm.objective import Objective
 from hdmm.operators.base import Proposal
 from hdmm.operators.minimax.search import least_worst
 from hdmm.optimise.descent import DEFAULT
-from hdmm.paper.check import WORKLOADS
+from hdmm.paper.errors import WORKLOADS
 from hdmm.privacy.calibrate import gaussian_sigma
 
 

@@ -64,6 +64,8 @@ def _numbers(cell: Cell, notes: dict[str, int]) -> str:
             text = other
         case "lower":
             text = f"{other} → **{ours}**"
+        case "ours alone":
+            text = ours
         case "disagrees":
             text = f"{other} → {ours} ✗"
         case _:

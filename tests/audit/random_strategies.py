@@ -9,7 +9,21 @@ from math import prod
 import numpy as np
 
 import hdmm
-from hdmm.matrix import AllRange, Complement, Dense, Identity, Matrix, Prefix, Spiked, Stack, Total, Width
+from hdmm.matrix import (
+    AllRange,
+    Complement,
+    Dense,
+    Haar,
+    Identity,
+    Matrix,
+    Prefix,
+    Spiked,
+    Stack,
+    Total,
+    Tree,
+    Width,
+)
+from hdmm.matrix.hierarchy import balanced_sizes
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
 from hdmm.operators.base import Operator
 from hdmm.plans import Goal, Mechanism, Plan
@@ -132,6 +146,24 @@ def _kron(random: Random, sizes: tuple[int, ...]) -> Strategy:
     return Strategy(sizes, (Block(axes, factors, _weight(random)),), "kron")
 
 
+def _hierarchy(random: Random, n: int) -> Matrix:
+    """A wavelet, or a hierarchy with random weights whose last level may hold several cells together."""
+    if random.random() < 0.2:
+        return Haar(n)
+    levels = balanced_sizes(n, int(random.integers(2, 4)))
+    sizes = levels[: random.integers(1, len(levels) + 1)]
+    largest = 2 ** int(random.choice([1, 3, 12]))
+    weights = [random.integers(0, largest + 1, len(level)) for level in sizes]
+    weights[-1] += weights[-1] == 0
+    return Tree(sizes, weights)
+
+
+def _hierarchies(random: Random, sizes: tuple[int, ...]) -> Strategy:
+    axes = _axes(random, len(sizes))
+    factors = tuple(_hierarchy(random, sizes[axis]) for axis in axes)
+    return Strategy(sizes, (Block(axes, factors, _weight(random)),), "kron")
+
+
 def _union(random: Random, sizes: tuple[int, ...]) -> Strategy:
     shared = [_queries(random, size) for size in sizes]
     blocks = []
@@ -187,6 +219,10 @@ def _both(*found: Operator) -> dict[NoiseKind, Sequence[Operator]]:
 
 FAMILIES = {
     "Kronecker": Family(_kron, _both(hdmm.operators.Kron(), hdmm.baselines.Identity())),
+    "hierarchies": Family(
+        _hierarchies,
+        _both(hdmm.baselines.H2(), hdmm.baselines.HB(), hdmm.baselines.Privelet(), hdmm.baselines.GreedyH()),
+    ),
     "union": Family(_union, _both(hdmm.operators.Union())),
     "explicit": Family(_explicit, _both(hdmm.operators.Explicit())),
     "marginal": Family(

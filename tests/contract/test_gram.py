@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hdmm.matrix.axis_gram import AxisGram, PrefixGram, RestrictedGram
+from hdmm.matrix.axis_gram import AllRangeGram, AxisGram, PrefixGram, RestrictedGram, SelectedGram
+from hdmm.matrix.intervals import interval_rows
 from tests.contract.zoo import GRAMS
 
 every = pytest.mark.parametrize(("gram", "entries"), GRAMS.values(), ids=GRAMS.keys())
@@ -58,3 +59,26 @@ def test_a_gram_restricted_on_both_sides_alike_is_symmetric():
     some, others = np.array([1, 0, 1]), np.array([0, 1, 1])
     assert RestrictedGram(PrefixGram(3), some, some.copy()).symmetric
     assert not RestrictedGram(PrefixGram(3), some, others).symmetric
+
+
+@every
+def test_it_is_the_sum_of_its_squares(gram: AxisGram, entries: np.ndarray):
+    squares = gram.as_squares()
+    if squares is None:
+        return
+    indicators = interval_rows(*squares.intervals, gram.size)
+    total = (squares.interval_weights * indicators.T) @ indicators
+    total = total + (squares.vector_weights * squares.vectors) @ squares.vectors.T
+    np.testing.assert_allclose(total, entries, atol=1e-12)
+
+
+def test_grams_of_intervals_are_sums_of_squares():
+    written = {name for name, (gram, _) in GRAMS.items() if gram.as_squares() is not None}
+    assert written >= {"rows", "identity", "total", "prefix", "all ranges", "width", "sum", "deviations"}
+
+
+def test_padded_and_restricted_grams_of_neighbours_are_sums_of_squares():
+    middle = np.array([0, 1, 1, 1, 0])
+    for gram in (SelectedGram(AllRangeGram(3), np.arange(1, 4), 5), RestrictedGram(AllRangeGram(5), middle, middle)):
+        test_it_is_the_sum_of_its_squares(gram, gram.dense())
+        assert gram.as_squares() is not None

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdmm.matrix import Kron, Matrix
+from hdmm.matrix import AllRange, Kron, Matrix, Restricted
+from hdmm.matrix.intervals import interval_rows
 from tests.contract.zoo import MATRICES
 
 every = pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES.keys())
@@ -107,3 +108,17 @@ def test_it_cannot_be_changed(matrix: Matrix):
 def test_it_is_a_factor_of_products(matrix: Matrix):
     product = Kron([matrix, matrix])
     np.testing.assert_allclose(product.dense(), np.kron(matrix.dense(), matrix.dense()), atol=1e-12)
+
+
+@every
+def test_intervals_are_its_rows(matrix: Matrix):
+    intervals = matrix.intervals()
+    if intervals is not None:
+        np.testing.assert_array_equal(interval_rows(*intervals, matrix.shape[1]), matrix.dense())
+
+
+def test_ordered_matrices_have_intervals():
+    names = {name for name, matrix in MATRICES.items() if matrix.intervals() is not None}
+    assert names >= {"identity", "total", "prefix", "width", "all ranges", "padded ranges", "union on one attribute"}
+    assert "one row" in names
+    assert Restricted(AllRange(4), np.array([False, True, True, False])).intervals() is not None

@@ -22,9 +22,11 @@ from hdmm.matrix import (
     Condition,
     Dense,
     Filtered,
+    Haar,
     Identity,
     Kron,
     Matrix,
+    Partition,
     PIdentity,
     Prefix,
     Repeated,
@@ -33,6 +35,7 @@ from hdmm.matrix import (
     Spiked,
     Stack,
     Total,
+    Tree,
     Width,
 )
 from hdmm.matrix.axis_gram import (
@@ -49,10 +52,11 @@ from hdmm.matrix.axis_gram import (
     SumGram,
     WidthGram,
 )
+from hdmm.matrix.by_products import ProductGram
 from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
-from hdmm.matrix.by_products import ProductGram
+from hdmm.matrix.partition import PartitionGram
 from hdmm.matrix.pidentity import PIdentityGram
 from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
@@ -79,6 +83,9 @@ _KINDS = Kinds(np.array([0, 1, 1, 0, 2])), Kinds(np.array([1, 0, 0])), Kinds(np.
 _ORBITS = OrbitQueries(
     _KINDS, (None, Within.of(_KINDS[1], 0), None), Dense(np.array([[2, -1, 3], [0, 1, 4], [5, 5, 5], [1, -2, 0]]))
 )
+_PARTS = [np.array([5]), np.array([2, 3]), np.array([1, 1, 3])]
+"""A hierarchy whose last level does not tell all cells apart."""
+_TREE = Tree(_PARTS, [np.array([2]), np.array([0, 1]), np.array([1, 3, 2])])
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),
     "dense reals": Dense(_REALS),
@@ -92,6 +99,8 @@ MATRICES: dict[str, Matrix] = {
     "width": Width(7, 3),
     "widest": Width(4, 4),
     "all ranges": AllRange(5),
+    "groups": Partition(7, (2, 3, 7)),
+    "groups of one cell": Partition(3, (1, 2, 3)),
     "padded ranges": Select(AllRange(3), np.array([0, 1, 2]), 5),
     "permuted prefix": Select(Prefix(4), np.array([2, 0, 3, 1]), 4),
     "complement": Complement(Prefix(4)),
@@ -113,6 +122,15 @@ MATRICES: dict[str, Matrix] = {
     "squares of a p-identity": _PIDENTITY.power(2),
     "inverse of a p-identity": _PIDENTITY.inverse(),
     "sizes of an inverse": _PIDENTITY.inverse().power(1),
+    "binary hierarchy": Tree.balanced(6, 2),
+    "hierarchy without root": Tree.balanced(7, 3, root=False),
+    "weighted hierarchy": _TREE,
+    "hierarchy of reals": Tree(_PARTS, [np.array([0.5]), np.array([0.0, 1.5]), np.array([1.0, 0.25, 2.0])]),
+    "squares of a hierarchy": _TREE.power(2),
+    "wavelet": Haar(6),
+    "sizes of a wavelet": Haar(5).power(1),
+    "inverse of a hierarchy": _TREE.inverse(),
+    "inverse of a wavelet": Haar(5).inverse(),
     "restricted ranges": Restricted(AllRange(4), np.array([True, False, True, True])),
     "repeated prefixes": Repeated(Prefix(3), np.array([1, -2]), np.array([1, 0, 3])),
     "repeated reals": Repeated(Dense(_REALS), np.array([0.5]), np.array([1, 1])),
@@ -158,6 +176,10 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "prefix": (PrefixGram(5), _square(np.tri(5))),
     "all ranges": (AllRangeGram(5), _square(_RANGES)),
     "width": (WidthGram(5, 3), _square(_WINDOWS)),
+    "groups": (
+        PartitionGram(Partition(5, (1, 3, 5))),
+        _square(np.array([[1, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])),
+    ),
     "selected": (SelectedGram(PrefixGram(5), _COLUMNS, 6), _square(_SELECTED)),
     "restricted": (RestrictedGram(PrefixGram(5), *_MASKS), np.outer(*_MASKS) * _square(np.tri(5))),
     "complement": (ComplementGram(WidthGram(5, 3), 3, _WINDOWS.sum(axis=0)), _square(1 - _WINDOWS)),
@@ -219,6 +241,23 @@ _WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.n
 STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
     "identity": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), _identity(0, 1, 2)),), "kron"), WORKLOAD),
     "kron": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Identity(2), AllRange(3), Dense(_SQUARE))),), "kron"), WORKLOAD),
+    "hierarchies": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block(
+                    (0, 1, 2),
+                    (
+                        Haar(2),
+                        Tree.balanced(3, 2),
+                        Tree([np.array([4]), np.ones(4)], [np.array([2]), np.array([1, 2, 1, 3])]),
+                    ),
+                ),
+            ),
+            "kron",
+        ),
+        WORKLOAD,
+    ),
     "marginals": (
         Strategy(
             SCHEMA.sizes,
@@ -267,6 +306,19 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         ),
         WORKLOAD,
     ),
+    "nested": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block((0, 1, 2), (Identity(2), Partition(3, (1, 3)), Partition(4, (2, 4))), Fraction(3, 2)),
+                Block((0, 1, 2), _identity(0, 1, 2)),
+                Block((2,), (Partition(4, (2, 4)),), Fraction(1, 2)),
+                Block((), ()),
+            ),
+            "union",
+        ),
+        WORKLOAD,
+    ),
     "optimised kron": (proposed(operators.Kron(), WORKLOAD.encoded, 1).strategy, WORKLOAD),
     "optimised kron, Gaussian": (proposed(operators.Kron(), WORKLOAD.encoded, 2).strategy, WORKLOAD),
     "optimised union": (proposed(operators.Union(groups=()), WORKLOAD.encoded, 1).strategy, WORKLOAD),
@@ -299,7 +351,7 @@ ESTIMATORS: dict[str, tuple[LinearEstimator[Any], Workload]] = {
 }
 ESTIMATORS |= {
     f"{name}, all blocks": (least_squares(STRATEGIES[name][0]), STRATEGIES[name][1])
-    for name in ("union", "optimised union", "optimised union, Gaussian", "direct")
+    for name in ("nested", "union", "optimised union", "optimised union, Gaussian", "direct")
 }
 ESTIMATORS |= {
     f"{name}, all blocks at once": (JointLeastSquares(local_least_squares(STRATEGIES[name][0])), STRATEGIES[name][1])
@@ -308,7 +360,17 @@ ESTIMATORS |= {
 
 
 BIASED: dict[str, tuple[BiasedEstimator[Any], Workload]] = {}
-for _name in ("kron", "marginals", "marginals over bases", "residuals", "symmetric", "union", "explicit", "direct"):
+for _name in (
+    "kron",
+    "marginals",
+    "marginals over bases",
+    "residuals",
+    "symmetric",
+    "nested",
+    "union",
+    "explicit",
+    "direct",
+):
     _strategy, _workload = STRATEGIES[_name]
     _unbiased = least_squares(_strategy)
     BIASED[f"non-negative, {_name}"] = NonnegativeLeastSquares(_unbiased, _workload.encoded), _workload

@@ -24,7 +24,8 @@ from hdmm.operators.marginals.demand import Demand, contained, demand_of
 from hdmm.operators.marginals.weights import AllMarginals, ListedMarginals, WeightedMarginals, initial_marginals, settle
 from hdmm.optimise.descent import Effort
 from hdmm.paper import census, workloads
-from hdmm.paper.check import WORKLOADS, tables
+from hdmm.paper.errors import WORKLOADS
+from hdmm.paper.sections.printed import tables
 from hdmm.schema import Schema
 from hdmm.strategy import Strategy
 from hdmm.workload import AllRange, Encoded, Identity, Prefix, Total, Where, Workload

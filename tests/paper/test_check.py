@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from hdmm.paper.errors import symmetric_svd_bound
 from hdmm.paper.rounding import Loss, best_loss
 from hdmm.paper.run import run
 from hdmm.paper.sections import CHECKS
@@ -11,6 +13,8 @@ from hdmm.paper.sections.base import Outcomes, Task
 from hdmm.paper.sections.cells import AtMost, Cell, Equal, Exempt
 from hdmm.paper.sections.one_dimension import OneDimension
 from hdmm.paper.sections.printed import MISPRINTS, printed_tables
+from hdmm.schema import Schema
+from hdmm.workload import AllRange, Identity, Prefix, Workload
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +88,16 @@ def test_no_task_holds_a_number_of_the_paper():
         for task in section.tasks():
             assert isinstance(task, Task)
             assert not any(isinstance(argument, float) for argument in task.arguments)
+
+
+def test_the_svd_bound_by_symmetry_is_that_of_the_singular_values():
+    workload = Workload(Schema(a=range(4), b=range(6)))
+    gram = workload.add("x", a=Identity(), b=Prefix()).add("y", b=AllRange()).encoded.gram()
+    singular_values = np.linalg.svd(workload_matrix(gram), compute_uv=False)
+    assert symmetric_svd_bound(gram) == pytest.approx(singular_values.sum() ** 2 / 24)
+
+
+def workload_matrix(gram):
+    """A square root of a Gram: it has the singular values of the workload."""
+    values, vectors = np.linalg.eigh(gram.dense())
+    return vectors * np.sqrt(np.clip(values, 0, None))

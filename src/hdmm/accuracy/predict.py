@@ -38,6 +38,9 @@ ROUNDING = 2.0**-40
 """What floating point may add to a sum of numbers, as a share of the sum of their sizes. Intervals are wider by it."""
 _MAX_REST = 1e-12
 """A sum counts as a single term if all others together have at most this share of its squared coefficient."""
+_MAX_INVERTED = 1 << 12
+"""The most different sums of few terms that are inverted, in tens of milliseconds each; if there are more, all get a
+bound: for prefixes under H2 and ε = 1, 13% wider at 95% and 28% at 99%."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
 
@@ -143,12 +146,18 @@ def _laplace_errors(
         largest = np.maximum(largest, coefficients.largest())
     margins = many_terms_margin(second, fourth, sixth, largest, level)
     scales = [float(scale) for scale in noise.scales]
-    computed: dict[tuple[float, ...], float] = {}
+    places: dict[tuple[float, ...], list[tuple[int, ...]]] = {}
     for place in map(tuple, np.argwhere(np.isnan(margins))):
         key = tuple(float(f"{moments[place]:.10g}") for moments in (second, fourth, sixth, largest))
-        if key not in computed:
-            computed[key] = _few_terms_margin(blocks, place, scales, level)
-        margins[place] = computed[key]
+        places.setdefault(key, []).append(place)
+        if len(places) > _MAX_INVERTED:  # a margin that holds for every sum of this standard error
+            few = np.isnan(margins)
+            margins[few] = worst_margin(np.sqrt(second[few]), min(noise.variances), level)
+            return np.sqrt(second), margins
+    for equal in places.values():
+        few_terms = _few_terms_margin(blocks, equal[0], scales, level)
+        for place in equal:
+            margins[place] = few_terms
     return np.sqrt(second), np.where(margins == np.rint(margins), margins, margins * (1 + _SLACK))
 
 

@@ -38,10 +38,11 @@ def paper(
         list[str] | None, typer.Argument(metavar="[SECTION]...", help=_SECTIONS, show_default="all")
     ] = None,
     check: Annotated[
-        Literal["all", "workloads", "baselines", "multi-d", "one-d"] | None,
+        Literal["all", "workloads", "baselines", "hierarchies", "multi-d", "one-d"] | None,
         typer.Option(
             help="Only what hdmm optimises or counts. workloads: the census workloads and their sizes. "
-            "baselines: the columns Identity, Baseline and SVDB of all four tables. "
+            "baselines: the columns Identity, Baseline, DataCube and SVDB of all four tables. "
+            "hierarchies: the columns H2, Wavelet, HB and GreedyH. "
             "multi-d: the columns OPT_⊗, OPT_+, OPT_M and HDMM. one-d: the column OPT_0."
         ),
     ] = None,
@@ -57,11 +58,13 @@ def paper(
     Exit code 1 if a number disagrees.
     """
     from hdmm.paper.cache import Cache, user_directory
-    from hdmm.paper.report.files import save
+    from hdmm.paper.report.files import prepare, save
     from hdmm.paper.report.terminal import summary, tables
     from hdmm.paper.run import run
     from hdmm.paper.sections import chosen
 
+    if out is not None:
+        prepare(out)
     cells: list[Cell] = []
     cache = Cache(user_directory()) if cached else None
     processes = jobs or os.cpu_count() or 1

@@ -76,8 +76,13 @@ class LinearEstimator(Estimator[State]):
 
     @property
     def bounded(self) -> bool:
-        """Whether errors are only upper bounds (default: no)."""
+        """Whether the errors of single answers are only upper bounds (default: no)."""
         return False
+
+    @property
+    def totals_bounded(self) -> bool:
+        """Whether the squared errors of products are only upper bounds (default: as those of single answers are)."""
+        return self.bounded
 
     @property
     def consistent(self) -> bool:

@@ -142,7 +142,7 @@ class Implicit(FactorSolution):
         return query_types(asked, self.inverse) if intervals is None else interval_types(intervals, self._factor)
 
     def _error(self, gram: AxisGram) -> float:
-        squares = gram.squares()
+        squares = gram.as_squares()
         if squares is not None:
             variances = self._factor.interval_moments(*squares.intervals)[:, 0]
             lengths = (self.inverse.apply_t(squares.vectors) ** 2).sum(axis=0)

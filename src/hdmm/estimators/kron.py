@@ -11,8 +11,8 @@ import numpy as np
 
 from hdmm.estimators.coefficients import Coefficients, Factored, Written
 from hdmm.estimators.estimator import LinearEstimator, Noise
-from hdmm.estimators.footprint import estimate_bytes, held_bytes, solution_bytes
 from hdmm.estimators.factor import FactorSolution, solution_of
+from hdmm.estimators.footprint import estimate_bytes, held_bytes, solution_bytes
 from hdmm.estimators.row_types import RowTypes
 from hdmm.matrix import Array, AxisGram, Identity, Kron, Total
 from hdmm.matrix.axis_gram import OnesGram

@@ -13,6 +13,7 @@ from hdmm.estimators.explicit import ExplicitLeastSquares
 from hdmm.estimators.joint import JointLeastSquares
 from hdmm.estimators.kron import KronLeastSquares
 from hdmm.estimators.marginal import MarginalLeastSquares
+from hdmm.estimators.nested import NestedLeastSquares, nested
 from hdmm.estimators.residual import ResidualLeastSquares
 from hdmm.estimators.split import SplitLeastSquares, splits
 from hdmm.estimators.symmetric import SymmetricLeastSquares
@@ -53,6 +54,8 @@ def least_squares(strategy: Strategy) -> LinearEstimator[Any]:
         if strategy.family == "direct" and not all(map(_invertible, blocks[0].factors)):
             return local
         return KronLeastSquares(strategy)
+    if nested(strategy):
+        return NestedLeastSquares(strategy)
     large = sum(block.cells + block.queries for block in blocks) > _MAX_CELLS
     if large or any(len(block.axes) > MAX_WAYS or block.joint for block in blocks):
         return local
@@ -62,7 +65,7 @@ def least_squares(strategy: Strategy) -> LinearEstimator[Any]:
 def exact_least_squares(strategy: Strategy) -> LinearEstimator[Any]:
     """What a search compares: least squares over all blocks if its errors are exact, else that of the family."""
     estimator = least_squares(strategy)
-    return local_least_squares(strategy) if estimator.bounded else estimator
+    return local_least_squares(strategy) if estimator.totals_bounded else estimator
 
 
 def strategy_loss(strategy: Strategy, workload: Encoded, norm: Norm) -> float:

@@ -6,8 +6,12 @@ from hdmm.matrix.base import Matrix, Norm, Number
 from hdmm.matrix.compose import Filtered, Kron, Stack
 from hdmm.matrix.condition import Condition
 from hdmm.matrix.gram import Gram
+from hdmm.matrix.haar import Haar
 from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
+from hdmm.matrix.partition import Partition
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
+from hdmm.matrix.solvable import Solvable
+from hdmm.matrix.tree import Tree
 from hdmm.matrix.wrappers import Complement, Repeated, Restricted, Select, constant_rows
 from hdmm.memory.workspace import DENSE_LIMIT
 
@@ -22,6 +26,7 @@ __all__ = [
     "Dense",
     "Filtered",
     "Gram",
+    "Haar",
     "Identity",
     "Kron",
     "Matrix",
@@ -29,13 +34,16 @@ __all__ = [
     "Number",
     "PIdentity",
     "PIdentityInverse",
+    "Partition",
     "Prefix",
     "Repeated",
     "Restricted",
     "Select",
+    "Solvable",
     "Spiked",
     "Stack",
     "Total",
+    "Tree",
     "Width",
     "constant_rows",
 ]

@@ -41,7 +41,7 @@ class AxisGram(ABC):
         """For αI + β11ᵀ the eigenvalues on vectors that sum to zero and on the constant vector. By default, None."""
         return None
 
-    def squares(self) -> Squares | None:
+    def as_squares(self) -> Squares | None:
         """The Gram as a sum of squares of intervals and a few other vectors. By default, None."""
         return None
 
@@ -92,7 +92,7 @@ class RowsGram(AxisGram):
     def total(self) -> float:
         return float((self.rows.sum(axis=1) ** 2).sum())
 
-    def squares(self) -> Squares:
+    def as_squares(self) -> Squares:
         none = np.empty(0, np.int64)
         return Squares(Intervals(none, none), np.empty(0), self.rows.T.astype(float), np.ones(len(self.rows)))
 
@@ -128,7 +128,7 @@ class IdentityGram(_StructuredGram):
     def total(self) -> float:
         return float(self.n)
 
-    def squares(self) -> Squares:
+    def as_squares(self) -> Squares:
         return Squares.of_intervals(self.n, np.arange(self.n), np.arange(self.n))
 
 
@@ -152,7 +152,7 @@ class OnesGram(_StructuredGram):
     def total(self) -> float:
         return float(self.n) ** 2
 
-    def squares(self) -> Squares:
+    def as_squares(self) -> Squares:
         return Squares.of_intervals(self.n, np.array([0]), np.array([self.n - 1]))
 
 
@@ -200,7 +200,7 @@ class PrefixGram(ChainGram):
     def total(self) -> float:
         return self.n * (self.n + 1) * (2 * self.n + 1) / 6
 
-    def squares(self) -> Squares:
+    def as_squares(self) -> Squares:
         return Squares.of_intervals(self.n, np.zeros(self.n, np.int64), np.arange(self.n))
 
 
@@ -232,7 +232,7 @@ class AllRangeGram(ChainGram):
         # Ranges of length l occur n − l + 1 times and contribute l² each.
         return self.n * (self.n + 1) ** 2 * (self.n + 2) / 12
 
-    def squares(self) -> Squares:
+    def as_squares(self) -> Squares:
         """Ranges are differences of the prefixes P_j: the Gram is (n + 1)·Σ P_jᵀP_j − sᵀs with s = Σ P_j."""
         prefixes = np.zeros(self.n, np.int64), np.arange(self.n)
         weights = np.full(self.n, self.n + 1.0)
@@ -258,7 +258,7 @@ class WidthGram(_StructuredGram):
     def total(self) -> float:
         return (self.n - self.width + 1) * float(self.width) ** 2
 
-    def squares(self) -> Squares:
+    def as_squares(self) -> Squares:
         lows = np.arange(self.n - self.width + 1)
         return Squares.of_intervals(self.n, lows, lows + self.width - 1)
 
@@ -289,8 +289,8 @@ class SelectedGram(AxisGram):
     def total(self) -> float:
         return self.inner.total()
 
-    def squares(self) -> Squares | None:
-        inner, neighbours = self.inner.squares(), span(self.columns)
+    def as_squares(self) -> Squares | None:
+        inner, neighbours = self.inner.as_squares(), span(self.columns)
         if inner is None or neighbours is None:
             return None
         vectors = np.zeros((self.n, inner.vectors.shape[1]))
@@ -326,8 +326,8 @@ class RestrictedGram(AxisGram):
     def total(self) -> float:
         return float(self.left @ self.inner.apply(self.right.astype(float)))
 
-    def squares(self) -> Squares | None:
-        inner, neighbours = self.inner.squares(), span(np.flatnonzero(self.left))
+    def as_squares(self) -> Squares | None:
+        inner, neighbours = self.inner.as_squares(), span(np.flatnonzero(self.left))
         if inner is None or neighbours is None or not self.symmetric:
             return None
         clipped = inner.intervals.clipped(*neighbours)
@@ -378,8 +378,8 @@ class SumGram(AxisGram):
     def total(self) -> float:
         return sum(c * factor.total() for c, factor in self.terms)
 
-    def squares(self) -> Squares | None:
-        parts = [(c, factor.squares()) for c, factor in self.terms]
+    def as_squares(self) -> Squares | None:
+        parts = [(c, factor.as_squares()) for c, factor in self.terms]
         summed = [(c, squares) for c, squares in parts if squares is not None]
         return Squares.sum(summed) if len(summed) == len(parts) else None
 

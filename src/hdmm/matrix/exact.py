@@ -22,6 +22,7 @@ from hdmm.matrix.base import Matrix, largest_row_sum
 from hdmm.matrix.compose import Kron
 from hdmm.matrix.kronecker import Advance, Step, kron_apply, kron_into, map_slabs, work_size
 from hdmm.matrix.leaf import Dense, Identity, Total
+from hdmm.matrix.partition import Partition
 from hdmm.memory.workspace import empty
 
 Integers = NDArray[np.int64]
@@ -131,7 +132,7 @@ def _sums_exactly(factor: Matrix) -> bool:
 
     Others, such as ranges, are differences of running sums, which may be larger than any answer.
     """
-    if isinstance(factor, (Dense, Total)):
+    if isinstance(factor, (Dense, Partition, Total)):
         return reach_of(factor).bit_length() <= FLOAT_BITS - _MIN_SPLIT_BITS
     return isinstance(factor, Identity)
 

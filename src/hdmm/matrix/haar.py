@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -48,7 +49,11 @@ class _Halves(Matrix):
     """The total of n cells and, for each part of two cells or more, a sum of its left half and ± its right half."""
 
     n: int
-    sign: ClassVar[int]
+
+    @property
+    @abstractmethod
+    def sign(self) -> int:
+        """What a right half is multiplied by."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -113,7 +118,9 @@ class _Halves(Matrix):
 class HaarSums(_Halves):
     """The absolute values of Haar's entries: the total, and the sum of each part of two cells or more."""
 
-    sign = 1
+    @property
+    def sign(self) -> int:
+        return 1
 
 
 @final
@@ -125,7 +132,9 @@ class Haar(_Halves, Solvable):
     of a part with the sum s and the difference d are (s + d)/2 and (s − d)/2.
     """
 
-    sign = -1
+    @property
+    def sign(self) -> int:
+        return -1
 
     def solve(self, y: Array) -> Array:
         sums, start = y[:1].astype(float), 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ def balanced_sizes(n: int, branching: int) -> list[Integers]:
 def parents_of(sizes: Sequence[Integers]) -> tuple[Integers, ...]:
     """For each level the number, on the level before, of the part that holds each part; none for the first level."""
     ends = [np.cumsum(level) for level in sizes]
-    above = (np.searchsorted(coarse, fine) for coarse, fine in zip(ends, ends[1:], strict=False))
+    above = (np.searchsorted(coarse, fine) for coarse, fine in pairwise(ends))
     return np.empty(0, np.int64), *above
 
 

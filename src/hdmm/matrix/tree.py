@@ -9,20 +9,28 @@ from typing import Any, final
 
 import numpy as np
 
+from hdmm.errors import TooLargeError
 from hdmm.matrix.arrays import Array, along
 from hdmm.matrix.axis_gram import AxisGram
 from hdmm.matrix.base import Norm
 from hdmm.matrix.by_products import ProductGram
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.hierarchy import balanced_sizes, parents_of
+from hdmm.matrix.hierarchy import balanced_sizes, parents_of, starts_of
 from hdmm.matrix.intervals import interval_rows, running_sums
 from hdmm.matrix.leaf import FLOAT, INTEGER, MAX_ENTRY
 from hdmm.matrix.solvable import Integers, Solvable
 from hdmm.matrix.tree_moments import ARRAYS, tree_moments
 from hdmm.matrix.tree_solution import TreeSolution
+from hdmm.memory import memory_limit
+from hdmm.text import count_text
 
 MAX_LEVELS = 64
 """The most levels of a hierarchy."""
+_MOST_CELLS = 1 << 62
+"""The most that parts and cells may multiply to: sums of sizes then fit 64 bits."""
+_NO_PARTS = "the parts of each level of a hierarchy are at least one cell, and all cells together"
+_CELL_BYTES = 64
+"""Bytes for each cell of a balanced tree of at most twice as many parts."""
 _COLUMNS = 1 << 22
 """Entries of the vectors that are compared at a time."""
 _EQUAL = 1e-9
@@ -60,11 +68,34 @@ class Tree(Solvable):
 
         Without the root, the total of all cells is not measured.
         """
+        if _CELL_BYTES * n > memory_limit():
+            raise TooLargeError(f"a hierarchy of {count_text(n)} cells does not fit; declare bins or a coarser domain")
         sizes = balanced_sizes(n, branching)
         weights = [(level > 1).astype(np.int64) for level in sizes[:-1]]  # a single cell is measured on the last level
         if weights and not root:
             weights[0][:] = 0
         return Tree(sizes, [*weights, np.ones(len(sizes[-1]), np.int64)])
+
+    @staticmethod
+    def of_parts(sizes: Array, weights: Array) -> Tree:
+        """The tree of the sizes and weights of all parts of one level after the other."""
+        cells = int(sizes[0]) if len(sizes) else 0
+        if not cells or sizes.min() < 1 or sizes.max() > cells or cells * len(sizes) > _MOST_CELLS:
+            raise ValueError(_NO_PARTS)
+        ends = np.flatnonzero(np.cumsum(sizes) % cells == 0) + 1
+        if not len(ends) or ends[-1] != len(sizes):
+            raise ValueError(_NO_PARTS)
+        return Tree(np.split(sizes, ends[:-1]), np.split(weights, ends[:-1]))
+
+    @property
+    def balanced_form(self) -> tuple[int, bool] | None:
+        """The branching of a balanced tree, and whether it has a root; None if it is no such tree."""
+        branching = len(self.sizes[1]) if len(self.sizes) > 1 else 2
+        root = bool(self.weights[0].any())
+        same = Tree.balanced(self.shape[1], branching, root=root)
+        levels = zip((*self.sizes, *self.weights), (*same.sizes, *same.weights), strict=False)
+        equal = len(self.sizes) == len(same.sizes) and all(np.array_equal(a, b) for a, b in levels)
+        return (branching, root) if equal else None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -161,6 +192,23 @@ class Tree(Solvable):
                 above = above + weights[-1]
         return Tree(self.sizes, weights)
 
+    def difference_norm(self, p: Norm) -> int:
+        """The largest norm to the power p of the difference of two columns of integers.
+
+        Two cells have the counts of the parts in common that hold both, and no others.
+        """
+        below = self.weights[-1] ** p  # the largest sum of a path from a part down
+        largest = 0
+        for level in range(len(self.sizes) - 2, -1, -1):
+            starts = starts_of(self.parents[level + 1])
+            order = np.lexsort((below, self.parents[level + 1]))
+            ends = np.append(starts[1:], len(below)) - 1
+            first, divided = below[order][ends], ends > starts
+            second = below[order][np.where(divided, ends - 1, ends)]
+            largest = max([largest, *(first + second)[divided].tolist()])
+            below = first + self.weights[level] ** p
+        return largest
+
     @cached_property
     def parents(self) -> tuple[Array, ...]:
         """For each level the number of every part's parent on the level before; none for the first."""
@@ -189,8 +237,10 @@ def _check(sizes: Sequence[Array], weights: Sequence[Array]) -> None:
     cells = int(sizes[0][0])
     bounds = np.zeros(0, np.int64)
     for level, numbers in zip(sizes, weights, strict=True):
-        if level.ndim != 1 or level.min() < 1 or level.max() > cells or level.sum() != cells:
-            raise ValueError("the parts of each level of a hierarchy are at least one cell, and all cells together")
+        if level.ndim != 1 or level.min(initial=cells) < 1 or level.max(initial=0) > cells:
+            raise ValueError(_NO_PARTS)
+        if len(level) * cells > _MOST_CELLS or level.sum() != cells:
+            raise ValueError(_NO_PARTS)
         ends = np.cumsum(level)
         if not np.isin(bounds, ends).all():
             raise ValueError("each level of a hierarchy divides the parts of the one before")

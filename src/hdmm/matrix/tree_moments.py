@@ -49,7 +49,9 @@ class _Moments:
         self._starts = np.cumsum(self._sizes) - self._sizes
         own = solution.own[-1]
         moments = np.stack([own**2, own**4, own**6, own])
-        self._left, self._right, self._own = [], [], []
+        self._own: list[Array] = []
+        self._left: list[Array] = []
+        self._right: list[Array] = []
         self._left_shares: list[Array] = []
         self._largest: list[list[Array]] = []
         for level in range(solution.depth, 0, -1):
@@ -64,15 +66,13 @@ class _Moments:
             own, kept = solution.own[level - 1], solution.kept[level - 1]
             sums = np.add.reduceat(moments[:3], starts, axis=1)
             largest = np.maximum.reduceat(moments[3], starts)
-            moments = np.stack(
-                [
-                    *(own**p + kept**p * part for p, part in zip((2, 4, 6), sums, strict=True)),
-                    np.maximum(own, kept * largest),
-                ]
-            )
-        for levels in (self._own, self._left, self._right, self._left_shares, self._largest):
-            levels.append([])  # the first level has one part, and none beside it
+            powers = (own**p + kept**p * part for p, part in zip((2, 4, 6), sums, strict=True))
+            moments = np.stack([*powers, np.maximum(own, kept * largest)])
+        for levels in (self._own, self._left, self._right, self._left_shares):
+            levels.append(np.empty(0))  # the first level has one part, and none beside it
             levels.reverse()
+        self._largest.append([])
+        self._largest.reverse()
 
     def parts(self, cells: Array) -> Array:
         """The parts of the last level that hold some cells."""

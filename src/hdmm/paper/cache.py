@@ -22,8 +22,11 @@ from hdmm.files.artefact import encode, read, write
 from hdmm.paper.sections.base import Outcome, Task
 
 _KIND = "result"
-_NOT_COMPUTING = ("cli", "data", "demo.py", "inspection", "paper/report", "paper/sections", "proposal", "releases")
-"""Packages that no computation imports, or that only show what was computed."""
+_NOT_COMPUTING = (
+    *("cli", "data", "demo.py", "inspection", "measure.py", "picture.py", "proposal", "releases"),
+    *("paper/cache.py", "paper/report", "paper/run.py", "paper/sections"),
+)
+"""What no computation imports, or what only keeps and shows what was computed."""
 
 
 def user_directory() -> Path:

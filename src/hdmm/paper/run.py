@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import ExitStack
-from multiprocessing import get_context
 
 from hdmm.paper.cache import Cache
 from hdmm.paper.sections.base import Outcome, Section, Task
@@ -47,19 +44,16 @@ def _computed(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Outcome]
     """Tasks with their outcomes as they finish; those that measure time run alone, after all others."""
     together = [task for task in tasks if not task.timed]
     if jobs > 1 and len(together) > 1:
-        with ExitStack() as stack:
-            context = get_context("spawn")  # a fork of a process with threads of BLAS may hang
-            pool = stack.enter_context(ProcessPoolExecutor(min(jobs, len(together)), mp_context=context))
-            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-            pending = {pool.submit(_run_alone, task): task for task in together}
-            for future in as_completed(pending):
-                yield pending[future], future.result()
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(n_jobs=min(jobs, len(together)), return_as="generator_unordered", pre_dispatch="all")
+        yield from parallel(delayed(_run_alone)(task) for task in together)
     else:
         yield from ((task, task.run()) for task in together)
     yield from ((task, task.run()) for task in tasks if task.timed)
 
 
-def _run_alone(task: Task) -> Outcome:
+def _run_alone(task: Task) -> tuple[Task, Outcome]:
     """Run a task in a worker: as many processes as there are cores need no threads."""
     with one_blas_thread():
-        return task.run()
+        return task, task.run()

@@ -23,7 +23,7 @@ def one_d(kind: OneD, n: int) -> Workload:
     """A workload on one attribute of n values: all ranges, prefixes, ranges of width 32, or all of shuffled values."""
     sets: dict[str, Predicates] = {"all-range": AllRange(), "prefix": Prefix(), "width32": Width(32)}
     if kind == "permuted":
-        sets[kind] = Permuted(AllRange(), _legacy_permutation(n))
+        sets[kind] = Permuted(AllRange(), shuffled(n))
     if kind not in sets:
         raise WorkloadError(f"kind={kind!r}: unknown workload{nearest(kind, get_args(OneD))}")
     return Workload(Schema(value=range(n))).add(kind, value=sets[kind])
@@ -79,8 +79,11 @@ def _schema(sizes: tuple[int, ...]) -> Schema:
     return Schema({f"a{place + 1}": range(size) for place, size in enumerate(sizes)})
 
 
-def _legacy_permutation(n: int) -> list[int]:
-    """The shuffle of the published experiments: numpy's legacy generator, seed 0."""
+def shuffled(n: int, seed: int = 0) -> list[int]:
+    """A shuffle of n values; that of the published experiments is numpy's legacy generator with seed 0.
+
+    Their column j is column p[j] of all ranges, so that it is the inverse of p that puts the values in order.
+    """
     import numpy as np
 
-    return np.random.RandomState(0).permutation(n).tolist()
+    return np.argsort(np.random.RandomState(seed).permutation(n)).tolist()

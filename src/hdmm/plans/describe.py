@@ -77,8 +77,10 @@ def _sensitivity_lines(plan: Plan) -> list[str]:
 
 def _estimator_lines(plan: Plan) -> list[str]:
     estimator = plan.mechanism.estimator
-    if estimator.bounded:
+    if estimator.totals_bounded:
         return ["answers are least squares over all blocks; their errors are at most those shown, of single blocks"]
+    if estimator.bounded:
+        return ["answers are least squares over all blocks; the margins of single answers are at most those shown"]
     if estimator.consistent or len(plan.mechanism.blocks) == 1:
         return []
     return ["each table is answered from one block alone; tables from different blocks need not add up to each other"]
@@ -154,7 +156,7 @@ def target_lines(plan: Plan, budget: Budget) -> list[str]:
 
 def _rmse_lines(plan: Plan, budget: Budget, bound_text: str) -> list[str]:
     weighted = plan.rmse(budget)
-    most = "at most " if plan.mechanism.estimator.bounded else ""
+    most = "at most " if plan.mechanism.estimator.totals_bounded else ""
     total = f"RMSE over all {plan.workload.query_count:,} answers: {most}"
     if _unweighted(plan):
         return [f"{total}{weighted:,.2f}{bound_text}"]

@@ -10,6 +10,7 @@ from math import isclose, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, ValidationError
 
 from hdmm import baselines, matrix
@@ -17,7 +18,9 @@ from hdmm.errors import ArtefactError, InputError
 from hdmm.files.artefact import decode_numbers, encode, encode_array, read, write
 from hdmm.files.model import Model
 from hdmm.matrix import Array, Matrix, Number
+from hdmm.matrix.haar import Haar
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
+from hdmm.matrix.tree import Tree
 from hdmm.numbers import fraction, real, shown
 from hdmm.plans.candidate import Candidate
 from hdmm.plans.footprint import check_memory, check_workload
@@ -34,8 +37,11 @@ _NAMED_FACTORS: dict[str, Callable[[int], Matrix]] = {
     "identity": matrix.Identity,
     "total": matrix.Total,
     "centred": matrix.Spiked.centred,
+    "haar": Haar,
 }
 """Factors that files hold by their name; their size is that of the attribute."""
+_TREE = re.compile(r"tree (?P<branching>[2-9]|[1-9][0-9]{1,8})(?P<rootless> without root)?")
+"""Names of balanced hierarchies: into how many parts a part is divided, and whether all cells together are one."""
 _WEIGHT = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?")
 """As many digits as the exact fraction of any float has."""
 
@@ -45,6 +51,20 @@ class _DirectBlock(Model):
 
     product: str
     weight: str
+
+
+class _Tree(Model):
+    """A hierarchy that is no balanced one: the sizes and weights of all parts, level by level."""
+
+    sizes: str
+    weights: str
+
+    def factor(self) -> Matrix:
+        """The hierarchy."""
+        sizes, weights = _array(self.sizes), _array(self.weights)
+        if sizes.ndim != 1 or sizes.shape != weights.shape or {sizes.dtype.kind, weights.dtype.kind} != {"i"}:
+            raise ValueError("a hierarchy has an integer size and weight for every part")
+        return Tree.of_parts(sizes, weights)
 
 
 class _Direct(Model):
@@ -77,23 +97,24 @@ class _Block(Model):
 
 
 class _Blocks(Model):
-    """A strategy of blocks; a factor is an array as base64 of its npy form."""
+    """A strategy of blocks; a factor is an array as base64 of its npy form (its rows, or the ends of groups of cells),
+    or a hierarchy."""
 
     family: Literal["explicit", "kron", "marginal", "residual", "union"]
-    factors: dict[str, str]
+    factors: dict[str, str | _Tree]
     blocks: list[_Block]
 
     def strategy(self, workload: Workload) -> Strategy:
         """The strategy over the attributes of a workload."""
         schema = workload.schema
-        factors = {key: _factor(text) for key, text in self.factors.items()}
+        factors = {key: _factor(data) for key, data in self.factors.items()}
         blocks = []
         for data in self.blocks:
             axes = tuple(schema.axis(name) for name in data.attributes)
             sizes = [schema.sizes[axis] for axis in axes]
             chosen = []
             for size, key in zip([prod(sizes)] if self.family == "explicit" else sizes, data.factors, strict=True):
-                factor = _NAMED_FACTORS[key](size) if key in _NAMED_FACTORS else factors.get(key)
+                factor = _named_factor(key, size) or factors.get(key)
                 if factor is None or factor.shape[1] != size:
                     raise ValueError("a factor is not a matrix over its attribute")
                 chosen.append(factor)
@@ -254,15 +275,15 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks |
         return _symmetric_data(strategy, workload)
     names = workload.schema.names
     keys: dict[int, str] = {}
-    factors: dict[str, str] = {}
+    factors: dict[str, str | _Tree] = {}
     blocks = []
     for block in strategy.blocks:
         for factor in block.factors:
             if id(factor) not in keys:
-                name = next((name for name, of in _NAMED_FACTORS.items() if factor == of(factor.shape[1])), None)
+                name = _factor_name(factor)
                 keys[id(factor)] = name or f"factor {len(factors) + 1}"
                 if name is None:
-                    factors[keys[id(factor)]] = _array_text(factor.dense())
+                    factors[keys[id(factor)]] = _factor_data(factor)
         blocks.append(
             _Block(
                 attributes=[names[axis] for axis in block.axes],
@@ -317,11 +338,40 @@ def _weight(text: str) -> Fraction:
     return fraction(text)
 
 
-def _factor(text: str) -> Matrix:
-    array = _array(text)
+def _factor(data: str | _Tree) -> Matrix:
+    if isinstance(data, _Tree):
+        return data.factor()
+    array = _array(data)
+    if array.ndim == 1 and array.size and array.dtype.kind == "i":
+        return matrix.Partition(int(array[-1]), tuple(array.tolist()))
     if array.ndim != 2:
         raise ValueError("a factor is not a matrix over its attribute")
     return matrix.Dense(array)
+
+
+def _factor_data(factor: Matrix) -> str | _Tree:
+    if isinstance(factor, matrix.Partition):
+        return _array_text(np.array(factor.ends))
+    if not isinstance(factor, Tree):
+        return _array_text(factor.dense())
+    sizes, weights = np.concatenate(factor.sizes), np.concatenate(factor.weights)
+    return _Tree(sizes=_array_text(sizes), weights=_array_text(weights))
+
+
+def _factor_name(factor: Matrix) -> str | None:
+    """The name that says everything about a factor but its size; None for factors that are stored."""
+    if isinstance(factor, Tree):
+        form = factor.balanced_form
+        return None if form is None else f"tree {form[0]}{'' if form[1] else ' without root'}"
+    return next((name for name, of in _NAMED_FACTORS.items() if factor == of(factor.shape[1])), None)
+
+
+def _named_factor(name: str, size: int) -> Matrix | None:
+    """The factor of a name; None if the name is none of those that all files share."""
+    if name in _NAMED_FACTORS:
+        return _NAMED_FACTORS[name](size)
+    form = _TREE.fullmatch(name)
+    return None if form is None else Tree.balanced(size, int(form["branching"]), root=form["rootless"] is None)
 
 
 def _array(text: str) -> Array:

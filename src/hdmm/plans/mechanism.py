@@ -47,7 +47,7 @@ class Mechanism:
     @cached_property
     def compared(self) -> LinearEstimator[Any]:
         """What the search compared: least squares over all blocks if its errors are exact, else ``local``."""
-        return self.local if self.estimator.bounded else self.estimator
+        return self.local if self.estimator.totals_bounded else self.estimator
 
     @cached_property
     def change(self) -> Change:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
@@ -34,6 +35,7 @@ from hdmm.schema.text import DECIMAL, floors
 
 _MAX_LISTED = 1 << 22
 """Values that are listed one by one; each takes some hundred bytes."""
+_PLAIN_INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0", re.ASCII)
 _TRUE = (b"true", b"t", b"yes", b"1")
 _FALSE = (b"false", b"f", b"no", b"0")
 
@@ -218,6 +220,8 @@ class Integers(Numeric):
         return self.value_labels.get(str(self.value(code)), str(self.value(code)))
 
     def find(self, text: str) -> int:
+        if _PLAIN_INTEGER.fullmatch(text) and self.min <= int(text) <= self.max:  # arrays of one text are slow
+            return int(text) - self.min
         number = self._numbers([text.encode(errors="surrogatepass")])[0]
         return int(number) if number != OUTSIDE else self._label_codes.get(text, OUTSIDE)
 

@@ -18,7 +18,7 @@ from typing import Any, final
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import LinearEstimator
 from hdmm.estimators.least_squares import exact_least_squares
-from hdmm.matrix import MAX_ENTRY, Dense, Identity, Matrix, Norm, Spiked, Total
+from hdmm.matrix import MAX_ENTRY, Dense, Identity, Matrix, Norm, Partition, Spiked, Total
 from hdmm.matrix.orbits import OrbitQueries
 from hdmm.matrix.solvable import Solvable
 from hdmm.objective import Objective
@@ -226,7 +226,7 @@ def _as_in_files(strategy: Strategy) -> Strategy:
     written: dict[int, tuple[Matrix, int]] = {
         key: (Dense(factor.dense()), 0)
         for key, factor in factors.items()
-        if not isinstance(factor, (Dense, Identity, OrbitQueries, Solvable, Total, Spiked))
+        if not isinstance(factor, (Dense, Identity, OrbitQueries, Partition, Solvable, Spiked, Total))
         and factor.dtype.kind == "i"
         and prod(factor.shape) <= _MAX_WRITTEN
     }

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hdmm.matrix import Array, Dense, Matrix, Norm
 from hdmm.matrix.orbits import OrbitQueries
+from hdmm.matrix.tree import Tree
 
 _HALVINGS = 30
 """Steps of the bisection for the factor by which a column is stretched."""
@@ -21,8 +22,13 @@ Integers = NDArray[np.int64]
 
 
 def round_factor(factor: Matrix, k: int, norm: Norm) -> Matrix:
-    """2^k times a factor in integers. Queries over kinds keep their span: it is rounded within its integer basis."""
+    """2^k times a factor in integers, hierarchies part by part.
+
+    Queries over kinds keep their span: they are rounded within its integer basis.
+    """
     rounding = round_columns if norm == 1 else round_lengths
+    if isinstance(factor, Tree):
+        return factor.rounded(k, norm)
     if not isinstance(factor, OrbitQueries):
         return Dense(rounding(factor.dense(), k))
     queries, basis = factor.queries.array, factor.basis

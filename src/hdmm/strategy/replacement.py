@@ -20,6 +20,7 @@ import numpy as np
 
 from hdmm.matrix import Array, Identity, Matrix, Norm, Number, Spiked, Total
 from hdmm.matrix.norms import largest_sum
+from hdmm.matrix.tree import Tree
 from hdmm.strategy.block import Block
 from hdmm.strategy.orbits import orbit_difference_norm
 from hdmm.strategy.sensitivity import Change, change_by_adding
@@ -39,7 +40,7 @@ _SIGNS = (1, 1, -2)
 def change_by_replacing(blocks: Sequence[Block], p: Norm) -> Change:
     """How much the weighted answers of all blocks together change, at most, if one record is replaced by another."""
     added = change_by_adding(blocks, p)
-    change = _identities(blocks, p) or _over_orbits(blocks, p)
+    change = _identities(blocks, p) or _over_orbits(blocks, p) or _in_tree(blocks, p)
     if change is None:
         change = _over_pairs(blocks, p)
     if change is not None:
@@ -60,6 +61,14 @@ def _over_orbits(blocks: Sequence[Block], p: Norm) -> Change | None:
     """Queries over kinds of cells: pairs of cells of the same kinds change them alike."""
     largest = orbit_difference_norm(blocks) if p == 2 else None
     return None if largest is None else Change(largest, True)
+
+
+def _in_tree(blocks: Sequence[Block], p: Norm) -> Change | None:
+    """One hierarchy: two cells share the counts of the parts that hold both."""
+    if len(blocks) > 1 or len(blocks[0].factors) != 1 or blocks[0].condition is not None:
+        return None
+    factor = blocks[0].factors[0]
+    return Change(blocks[0].weight ** p * factor.difference_norm(p), True) if isinstance(factor, Tree) else None
 
 
 def _over_pairs(blocks: Sequence[Block], p: Norm) -> Change | None:

@@ -49,7 +49,7 @@ def compact(encoded: Encoded) -> Encoded:
     best = min((merger.merge(keys, order) for order in islice(permutations(varied), orders)), key=len)
     if len(best) == len(keys):
         return encoded
-    return Encoded(encoded.sizes, tuple(merger.product(key) for key in best))
+    return Encoded(encoded.sizes, tuple(merger.product(key) for key in best), encoded.names)
 
 
 @final

@@ -77,7 +77,7 @@ class Encoder:
                 products.append(essential_product(ordered, condition, weight, name, multiples_of, gram_of))
             except TooLargeError as error:
                 raise TooLargeError(f"product {name!r}: {error}") from None
-        return Encoded(self._schema.sizes, tuple(products))
+        return Encoded(self._schema.sizes, tuple(products), self._schema.names)
 
     def _restricted(self, factors: dict[int, Matrix], where: str | None) -> tuple[dict[int, Matrix], Condition | None]:
         """The factors under a condition, and the condition unless it is part of them or always holds."""

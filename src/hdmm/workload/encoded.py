@@ -193,10 +193,16 @@ class Encoded:
 
     sizes: tuple[int, ...]
     products: tuple[EncodedProduct, ...]
+    names: tuple[str, ...] = ()
+    """The names of the attributes, for messages; none if nobody named them."""
 
     def __getstate__(self) -> dict[str, Any]:
         """What other processes receive: without what was computed from it."""
-        return {"sizes": self.sizes, "products": self.products}
+        return {"sizes": self.sizes, "products": self.products, "names": self.names}
+
+    def attribute(self, axis: int) -> str:
+        """An attribute as messages write it."""
+        return repr(self.names[axis]) if self.names else f"attribute {axis + 1}"
 
     @cached_property
     def query_count(self) -> int:
@@ -218,14 +224,14 @@ class Encoded:
         if not asked:
             if not self.products:
                 return self
-            return Encoded(self.sizes, (EncodedProduct({}, {}, Fraction(1)),))
+            return Encoded(self.sizes, (EncodedProduct({}, {}, Fraction(1)),), self.names)
         means: dict[int, float] = {}
         shares = [product.mean_square(means) for product in asked]
         heaviest = max(float(p.weight) * sqrt(share) for p, share in zip(asked, shares, strict=True))
         least = [Fraction(heaviest * sqrt(_MIN_SHARE / share)) if share else Fraction(0) for share in shares]
         products = [p if p.weight >= w else replace(p, weight=w) for p, w in zip(asked, least, strict=True)]
         unchanged = len(products) == len(self.products) and all(map(is_, products, self.products))
-        return self if unchanged else Encoded(self.sizes, tuple(products))
+        return self if unchanged else Encoded(self.sizes, tuple(products), self.names)
 
     @property
     def same_gram(self) -> bool:

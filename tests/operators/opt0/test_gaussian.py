@@ -32,7 +32,7 @@ from hdmm.operators.opt0.fourier_root import normalised_root
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.tridiagonal import chain_bound, chain_dual
 from hdmm.optimise.descent import Effort
-from hdmm.paper.check import tables
+from hdmm.paper.sections.printed import tables
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import gaussian_sigma
 

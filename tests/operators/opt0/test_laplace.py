@@ -27,7 +27,7 @@ from hdmm.operators.opt0.coarse import CellBlocks, coarse_to_fine
 from hdmm.operators.opt0.laplace import opt0_laplace
 from hdmm.optimise.descent import Effort
 from hdmm.optimise.projected import descend_projected
-from hdmm.paper.check import tables
+from hdmm.paper.sections.printed import tables
 
 _RNG = np.random.default_rng(5)
 _ROWS = _RNG.normal(size=(6, 12))

@@ -51,7 +51,7 @@ def least_worst(
     reason = ""
     for number in range(rounds):
         floor = _FLOOR if number else 0.0
-        weighted = Encoded(workload.sizes, tuple(product.encoded(floor) for product in products))
+        weighted = Encoded(workload.sizes, tuple(product.encoded(floor) for product in products), workload.names)
         proposal = operator.propose(weighted, norm, effort)
         effort = replace(effort, restarts=min(effort.restarts, 1))
         if isinstance(proposal, Aside):
@@ -83,7 +83,7 @@ def _counting(workload: Encoded, limits: Limits) -> tuple[Encoded, tuple[float |
     if not pairs:
         return workload.sought, (None,)
     tightest = [None if limit is None else limit / float(abs(p.multiples).max()) ** 2 for p, limit in pairs]
-    return Encoded(workload.sizes, tuple(product.total for product, _ in pairs)), tuple(tightest)
+    return Encoded(workload.sizes, tuple(product.total for product, _ in pairs), workload.names), tuple(tightest)
 
 
 def _variance_table(estimator: LinearEstimator[Any], limited: LimitedProduct, norm: Norm) -> tuple[Types | None, Array]:

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from hdmm.errors import InputError
 from hdmm.paper.sections.base import Outcomes, Section
 from hdmm.paper.sections.cells import Cell
 
@@ -13,9 +14,16 @@ COLUMNS = ("table", "row", "column", "paper", "hdmm", "ratio", "unit", "rule", "
 """The columns of the CSV files."""
 
 
+def prepare(directory: Path) -> None:
+    """Make the directory, before anything is computed."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be a directory of results: {error.strerror}; choose another") from None
+
+
 def save(section: Section, outcomes: Outcomes, cells: Sequence[Cell], directory: Path) -> list[Path]:
     """Write the cells and pictures of a section into a directory, over those of an earlier run."""
-    directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{section.name}.csv"]
     with open(paths[0], "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

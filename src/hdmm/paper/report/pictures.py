@@ -61,7 +61,7 @@ def panel(
         .encode(x=x, x2="to:Q", y=y, y2="below:Q")
     )
     heading = alt.Title(title, subtitle=subtitle, anchor="start", fontSize=14, subtitleFontSize=12, subtitleColor=grey)
-    return alt.layer(drawn, frame, width=_WIDTH, height=top + _HEIGHT, title=heading)
+    return alt.LayerChart(layer=[drawn, frame], width=_WIDTH, height=top + _HEIGHT, title=heading)
 
 
 def _runs(weights: Sequence[float], above: float, below: float) -> list[dict[str, Any]]:

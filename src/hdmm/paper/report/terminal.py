@@ -53,10 +53,14 @@ def _table(heading: str, section: Section, cells: Sequence[Cell]) -> str:
     row_names, counterpart = section.row_names, section.counterpart
     columns = list(dict.fromkeys(cell.column for cell in cells))
     notes: dict[str, int] = {}
+    alone = all(cell.paper is None for cell in cells)
     lines = [[*row_names, "", *columns]]
     for row, group in groupby(cells, key=lambda cell: cell.row):
         by_column = {cell.column: cell for cell in group}
         shown = [by_column.get(column) for column in columns]
+        if alone:
+            lines.append([*row, "", *(_BLANK if c is None else _alone(c, notes) for c in shown)])
+            continue
         lines.append([*row, counterpart, *(_BLANK if c is None else number(c.paper, c.unit, c.digits) for c in shown)])
         blank = [""] * len(row)
         lines.append([*blank, "hdmm", *(_BLANK if c is None else number(c.ours, c.unit, c.digits) for c in shown)])
@@ -90,9 +94,16 @@ def _ratio(cell: Cell, notes: dict[str, int]) -> str:
     return " ".join(filter(None, (text, mark + number)))
 
 
+def _alone(cell: Cell, notes: dict[str, int]) -> str:
+    """Our number in a table of which the paper has none."""
+    note = footnote(cell)
+    number_of_note = f" [{notes.setdefault(note, len(notes) + 1)}]" if note else ""
+    return number(cell.ours, cell.unit, cell.digits) + number_of_note
+
+
 def footnote(cell: Cell) -> str:
     """What must be said about a cell, in one sentence; mostly nothing."""
     if cell.verdict == "disagrees":
         return "; ".join(filter(None, (f"disagrees: expected {cell.rule.words}", cell.footnote, cell.note)))
-    reason = "" if cell.verdict in ("as printed", "not computed") else cell.rule.reason
+    reason = "" if cell.verdict in ("as printed", "not computed", "ours alone") else cell.rule.reason
     return "; ".join(filter(None, (reason, cell.footnote)))

@@ -8,21 +8,30 @@ from hdmm.errors import InputError, nearest
 from hdmm.paper.sections.base import Section
 from hdmm.paper.sections.examples import Examples
 from hdmm.paper.sections.one_dimension import OneDimension
+from hdmm.paper.sections.scalability import Scalability
 from hdmm.paper.sections.several_dimensions import SeveralDimensions
 from hdmm.paper.sections.since import Since
 from hdmm.paper.sections.sizes import Sizes
 from hdmm.paper.sections.strategies import Strategies
 
-SECTIONS: dict[str, Section] = {
-    section.name: section
-    for section in (OneDimension(), SeveralDimensions(), Examples(), Sizes(), Strategies(), Since())
-}
+_ALL: tuple[Section, ...] = (
+    Strategies(),
+    Sizes(),
+    Examples(),
+    OneDimension(),
+    SeveralDimensions(),
+    Scalability(),
+    Since(),
+)
+SECTIONS: dict[str, Section] = {section.name: section for section in _ALL}
 """In the order in which they run."""
-_BASELINES = ("Identity", "Baseline", "SVDB")
+_BASELINES = ("Identity", "Baseline", "DataCube", "SVDB")
+_HIERARCHIES = ("H2", "Wavelet", "HB", "GreedyH")
 _OPTIMISED = ("OPT_kron", "OPT_union", "OPT_M", "HDMM", "beyond")
 CHECKS: dict[str, tuple[Section, ...]] = {
     "workloads": (Sizes(),),
     "baselines": (OneDimension(_BASELINES), SeveralDimensions(_BASELINES)),
+    "hierarchies": (OneDimension(_HIERARCHIES),),
     "multi-d": (SeveralDimensions(_OPTIMISED),),
     "one-d": (OneDimension(("OPT_0",)),),
 }

@@ -49,8 +49,13 @@ MISPRINTS: dict[tuple[str, Case, str], str] = {
 @cache
 def printed_tables() -> dict[str, Printed]:
     """The four result tables by their keys."""
-    content: dict[str, Any] = json.loads((files("hdmm.paper") / "tables.json").read_text(encoding="utf-8"))
-    return {key: Printed(key, *_HEADINGS[key], tuple(map(_row, content[key]))) for key in _HEADINGS}
+    return {key: Printed(key, *_HEADINGS[key], tuple(map(_row, rows))) for key, rows in tables().items()}
+
+
+def tables() -> dict[str, list[dict[str, Any]]]:
+    """The same as they are in tables.json: a list of rows for each table."""
+    content = json.loads((files("hdmm.paper") / "tables.json").read_text(encoding="utf-8"))
+    return {name: rows for name, rows in content.items() if name in _HEADINGS}
 
 
 def _row(row: dict[str, Any]) -> tuple[Case, dict[str, float | None]]:

@@ -12,7 +12,7 @@ from hdmm.operators.base import Operator
 from hdmm.paper.errors import Case, plain_error, published_error, root_mean_square, strategy_error, svd_error
 from hdmm.paper.rounding import best_loss
 from hdmm.paper.sections.base import Outcomes, Section, Task
-from hdmm.paper.sections.cells import AtMost, Cell, Equal, Exempt, Rule, Within
+from hdmm.paper.sections.cells import AtMost, Cell, Equal, Exempt, Rule
 from hdmm.paper.sections.printed import MISPRINTS, Printed, printed_tables
 from hdmm.paper.sections.result_tables import LEFT_OUT, loss_of, strategy_cell, task_name
 
@@ -56,8 +56,6 @@ class SeveralDimensions(Section):
             for case, columns in table.rows:
                 places = {column: paper for column, paper in columns.items() if column != "SVDB"}
                 places |= {"beyond": columns["HDMM"], "SVDB": columns["SVDB"]}
-                if not hasattr(baselines, "DataCube"):
-                    del places["DataCube"]
                 for column, paper in places.items():
                     if self.columns is None or column in self.columns:
                         yield table, case, column, paper
@@ -73,7 +71,7 @@ def _tasks(table: Printed, case: Case, column: str) -> list[Task]:
         case "SVDB":
             return [Task(name, svd_error, (case, norm))]
         case "DataCube":
-            return [Task(name, strategy_error, (case, getattr(baselines, column)(), norm))]
+            return [Task(name, strategy_error, (case, baselines.DataCube(), norm))]
         case "HDMM":
             return []
         case "beyond":
@@ -86,7 +84,7 @@ def _tasks(table: Printed, case: Case, column: str) -> list[Task]:
 
 def _cell(section: str, table: Printed, case: Case, column: str, paper: float | None, outcomes: Outcomes) -> Cell:
     outcome = outcomes.get(task_name(table, case, column))
-    rule: Rule = AtMost() if column in _OPERATORS else Within(0.01) if column == "DataCube" else Equal()
+    rule: Rule = AtMost() if column in _OPERATORS else Equal()
     misprint = MISPRINTS.get((table.key, case, column))
     if misprint is not None:
         rule = Exempt(misprint)
