@@ -12,7 +12,7 @@ VERSIONS ?= 3.11 3.12 3.13 3.14
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE CONDA_PREFIX
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help demo test test-all audit fuzz attack paper bench api format lock clean
+.PHONY: help demo test test-all audit fuzz attack paper paper-page bench api format lock clean
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -61,6 +61,9 @@ bench: $(VENV)/dev  ## run every benchmark; each prints ratios measured in one r
 
 api: $(VENV)/dev  ## write docs/api.md, the reference of the public API, from the docstrings
 	$(PY) docs/reference.py
+
+paper-page: $(VENV)/dev  ## write the tables of docs/paper.md, computing with one process what is not in the cache of hdmm paper
+	$(PY) docs/paper.py
 
 format: $(VENV)/dev  ## rewrite the code to the house style
 	$(PY) -m ruff check --fix

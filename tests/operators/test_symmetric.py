@@ -320,3 +320,10 @@ def test_the_largest_error_of_an_everyday_workload_is_certified():
     assert plan.worst(BUDGET) == pytest.approx(
         max(plan.accuracy(product.name, BUDGET).stderr.max() for product in workload.products)
     )
+
+
+def test_more_attributes_than_an_array_has_axes_are_refused():
+    encoded = hdmm.marginals(hdmm.Schema({f"a{place}": [False, True] for place in range(65)}), k=1).encoded
+    proposal = operators.Symmetric().propose(encoded, 2)
+    assert isinstance(proposal, Aside)
+    assert proposal.reason == "65 attributes; at most 60 are searched together"

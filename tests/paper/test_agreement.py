@@ -92,5 +92,5 @@ def test_a_table_that_the_paper_does_not_have_shows_our_numbers_alone():
 def test_the_summary_counts_every_verdict_and_the_dearest_rounding():
     cells = [CELL, replace(CELL, ours=10.0), replace(CELL, rule=AtMost(), ours=9.0, rounding=3e-5)]
     text = summary(cells)
-    assert text.startswith("3 cells: 1 equal to the printed digits, 1 lower than the paper's, 1 disagrees")
+    assert text.startswith("3 cells: 1 equal to the printed digits, 1 lower, 1 disagrees")
     assert text.endswith("rounding to integers costs at most 3.0e-05")

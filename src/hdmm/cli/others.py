@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _SECTIONS = (
     "one-d, multi-d: the result tables. examples: the worked examples. sizes: the census workloads, read from SQL. "
-    "strategies: pictures of three strategies. scalability: the figures of running times."
+    "strategies: pictures of three strategies. scalability: the figures of running times. "
+    "since: newer systems."
 )
 
 

@@ -25,6 +25,8 @@ from hdmm.matrix.orbits import Kinds
 
 MAX_ORBITS = 1 << 17
 """The most combinations of kinds."""
+_MAX_AXES = 60
+"""The most attributes: arrays over orbits have one axis for each, and numpy allows 64."""
 _MAX_BLOCKS = 1 << 12
 _ROUNDING = 1e-13
 """A smaller share of a Gram's diagonal is rounding."""
@@ -78,6 +80,8 @@ def symmetry_of(gram: Gram, most: int | None = None) -> Symmetry:
     """
     touched = {axis for term in gram.terms for axis in term.factors}
     axes = tuple(axis for axis, size in enumerate(gram.sizes) if size > 1 and axis in touched)
+    if len(axes) > _MAX_AXES:
+        raise TooLargeError(f"{len(axes)} attributes; at most {_MAX_AXES} are searched together")
     problem = Problem(gram, axes)
     kinds: list[Kinds] = []
     for place in range(len(axes)):

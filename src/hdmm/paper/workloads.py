@@ -13,6 +13,8 @@ OneD = Literal["all-range", "prefix", "width32", "permuted"]
 _CPS = (50, 100, 7, 4, 2)
 _ADULT = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
 _LOANS = (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15)
+_SURVEYS = {"CPS": (_CPS, 2), "Loans": (_LOANS, 4), "Adult": (_ADULT, 5)}
+"""The sizes of the attributes of each data set, and how many of them, from the first on, are asked by prefixes."""
 _SMALL_CELLS = 5000
 """The most cells of a small marginal."""
 
@@ -61,6 +63,16 @@ def loans_small_prefix() -> Workload:
     """All marginals of Loans with at most 5000 cells, with prefixes on its four largest attributes."""
     schema = _schema(_LOANS)
     return marginals(schema, max_cells=_SMALL_CELLS, prefix=schema.names[:4])
+
+
+def survey_marginals(survey: str, ways: str, *, prefixes: bool) -> Workload:
+    """Marginals of CPS, Loans or Adult: on 1, 2 or 3 attributes or on up to 3, plain or with prefixes."""
+    sizes, prefixed = _SURVEYS[survey]
+    schema = _schema(sizes)
+    prefix = schema.names[:prefixed] if prefixes else ()
+    if ways == "up to 3-way":
+        return marginals(schema, up_to=3, prefix=prefix)
+    return marginals(schema, k=int(ways.removesuffix("-way")), prefix=prefix)
 
 
 def _schema(sizes: tuple[int, ...]) -> Schema:

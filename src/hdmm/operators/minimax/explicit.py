@@ -15,9 +15,10 @@ import numpy as np
 
 from hdmm.errors import TooLargeError
 from hdmm.estimators.inverse import inverse
-from hdmm.matrix import Array, Matrix
+from hdmm.matrix import Array, Dense, Matrix, Prefix
 from hdmm.matrix.axis_gram import DenseGram
 from hdmm.operators.base import MAX_CELLS_TOGETHER, Limits, Proposal
+from hdmm.operators.minimax.prefix import MAX_PREFIX_CELLS, least_largest_prefix
 from hdmm.operators.minimax.weighted import UNLIMITED_WEIGHT
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.optimise.descent import Effort
@@ -45,6 +46,10 @@ def worst_explicit(workload: Encoded, limits: Limits, effort: Effort) -> Proposa
     """Queries over all cells with the least worst ratio, and a bound on it; None if there are too many cells."""
     axes = workload.axes
     cells = prod(workload.sizes[axis] for axis in axes)
+    if len(axes) == 1 and len(workload.products) == 1:
+        proposal = worst_product(workload, limits, effort)
+        if proposal is not None:
+            return proposal
     if not axes or cells > MAX_CELLS_TOGETHER:
         return None
     pairs = list(zip(workload.products, limits, strict=True))
@@ -61,15 +66,29 @@ def worst_explicit(workload: Encoded, limits: Limits, effort: Effort) -> Proposa
 def worst_product(workload: Encoded, limits: Limits, effort: Effort) -> Proposal | None:
     """For a single product each attribute by itself: its worst answer is that of the worst row on every attribute."""
     (product,), (limit,) = workload.products, limits
-    if limit is None or not product.axes or max(workload.sizes[axis] for axis in product.axes) > MAX_CELLS_TOGETHER:
+    if limit is None or not product.axes or product.condition is not None:
         return None
-    if product.condition is not None or any(
-        factor.shape[0] * MAX_CELLS_TOGETHER > _MAX_ENTRIES for factor in product.factors.values()
-    ):
+    if not all(_searched(factor) for factor in product.factors.values()):
         return None
-    solutions = [_least_largest(factor.dense().astype(float), None, effort) for factor in product.factors.values()]
+    solutions = [_least_largest_factor(factor, effort) for factor in product.factors.values()]
     block = Block(product.axes, tuple(matrix for matrix, _ in solutions))
     return Proposal(Strategy(workload.sizes, (block,), "kron"), prod(bound for _, bound in solutions) / limit)
+
+
+def _searched(factor: Matrix) -> bool:
+    """Whether the rows of one attribute are few enough."""
+    rows, cells = factor.shape
+    if isinstance(factor, Prefix):
+        return cells <= MAX_PREFIX_CELLS
+    return cells <= MAX_CELLS_TOGETHER and rows * MAX_CELLS_TOGETHER <= _MAX_ENTRIES
+
+
+def _least_largest_factor(factor: Matrix, effort: Effort) -> tuple[Matrix, float]:
+    """The strategy with the least largest variance of all rows of one attribute, and the bound."""
+    if isinstance(factor, Prefix):
+        queries, _, bound = least_largest_prefix(factor.n, _GAP, effort)
+        return Dense(queries), bound
+    return _least_largest(factor.dense().astype(float), None, effort)
 
 
 def _rows(product: EncodedProduct, sizes: dict[int, int]) -> Array:

@@ -16,7 +16,7 @@ _BLANK = "–"
 def tables(section: Section, cells: Sequence[Cell]) -> Iterator[str]:
     """Each table of a section with its heading and footnotes."""
     for heading, group in groupby(cells, key=lambda cell: cell.table):
-        yield _table(heading, section.row_names, list(group))
+        yield _table(heading, section, list(group))
 
 
 def summary(cells: Sequence[Cell]) -> str:
@@ -24,7 +24,7 @@ def summary(cells: Sequence[Cell]) -> str:
     counts = Counter(cell.verdict for cell in cells)
     words = {
         "as printed": "equal to the printed digits",
-        "lower": "lower than the paper's",
+        "lower": "lower",
         "close": "within the tolerance",
         "exempt": "exempt",
         "ours alone": "not in the paper",
@@ -49,7 +49,8 @@ def number(value: float | None, unit: Unit = "", digits: int = 2) -> str:
     return f"{value:,.{digits}f}"
 
 
-def _table(heading: str, row_names: Sequence[str], cells: Sequence[Cell]) -> str:
+def _table(heading: str, section: Section, cells: Sequence[Cell]) -> str:
+    row_names, counterpart = section.row_names, section.counterpart
     columns = list(dict.fromkeys(cell.column for cell in cells))
     notes: dict[str, int] = {}
     alone = all(cell.paper is None for cell in cells)
@@ -60,7 +61,7 @@ def _table(heading: str, row_names: Sequence[str], cells: Sequence[Cell]) -> str
         if alone:
             lines.append([*row, "", *(_BLANK if c is None else _alone(c, notes) for c in shown)])
             continue
-        lines.append([*row, "paper", *(_BLANK if c is None else number(c.paper, c.unit, c.digits) for c in shown)])
+        lines.append([*row, counterpart, *(_BLANK if c is None else number(c.paper, c.unit, c.digits) for c in shown)])
         blank = [""] * len(row)
         lines.append([*blank, "hdmm", *(_BLANK if c is None else number(c.ours, c.unit, c.digits) for c in shown)])
         lines.append([*blank, "ratio", *("" if c is None else _ratio(c, notes) for c in shown)])
@@ -77,7 +78,7 @@ def _table(heading: str, row_names: Sequence[str], cells: Sequence[Cell]) -> str
     rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
     per_row = [rows[0].rstrip(), rule]
     for line, row in zip(lines[1:], rows[1:], strict=True):
-        if line[len(row_names)] == "paper" and len(per_row) > 2:
+        if line[len(row_names)] == counterpart and len(per_row) > 2:
             per_row.append("")
         per_row.append(row.rstrip())
     footnotes = [f"  [{place}] {note}" for note, place in notes.items()]

@@ -10,6 +10,7 @@ from hdmm.paper.sections.examples import Examples
 from hdmm.paper.sections.one_dimension import OneDimension
 from hdmm.paper.sections.scalability import Scalability
 from hdmm.paper.sections.several_dimensions import SeveralDimensions
+from hdmm.paper.sections.since import Since
 from hdmm.paper.sections.sizes import Sizes
 from hdmm.paper.sections.strategies import Strategies
 
@@ -20,6 +21,7 @@ _ALL: tuple[Section, ...] = (
     OneDimension(),
     SeveralDimensions(),
     Scalability(),
+    Since(),
 )
 SECTIONS: dict[str, Section] = {section.name: section for section in _ALL}
 """In the order in which they run."""

@@ -53,6 +53,8 @@ class Section(ABC):
     """What its numbers are."""
     row_names: ClassVar[tuple[str, ...]]
     """The names of what identifies a row."""
+    counterpart: ClassVar[str] = "paper"
+    """Whose numbers are beside ours."""
 
     @abstractmethod
     def tasks(self) -> Sequence[Task]:

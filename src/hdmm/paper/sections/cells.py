@@ -68,7 +68,7 @@ class AtMost(Rule):
 
     @property
     def words(self) -> str:
-        return "at most the paper's"
+        return "at most the number beside it"
 
     @property
     def reason(self) -> str:
