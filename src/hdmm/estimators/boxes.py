@@ -13,8 +13,6 @@ from hdmm.matrix import Array, Identity, Matrix, Partition, Total
 from hdmm.matrix.axes import Axes
 from hdmm.strategy import Block, Strategy
 
-Ends = tuple[int, ...]
-
 
 @final
 class Boxes:
@@ -87,6 +85,43 @@ class Boxes:
         for finer in range(level, len(self.levels) - 1):
             table = self.spread(finer, table)
         return table
+
+    def within(self, place: int, entries: Array) -> list[float]:
+        """For every level the sum of those entries over an attribute whose row and column are in one group."""
+        sums = [float(np.trace(entries))]
+        for starts in reversed([parts[place] for parts in self._parts]):
+            if len(starts) < len(entries):
+                entries = np.add.reduceat(np.add.reduceat(entries, starts, axis=0), starts, axis=1)
+            sums.insert(0, float(np.trace(entries)))
+        return sums
+
+    def overlaps(self, place: int, rows: Array) -> Array:
+        """For rows over an attribute, all inner products on groups of one level of means over groups of coarser ones.
+
+        The mean over a group is that of the means over its parts. The columns are those of :meth:`pairs`.
+        """
+        means = [rows]
+        for starts in reversed([parts[place] for parts in self._parts]):
+            widths = np.diff(starts, append=means[0].shape[1])
+            means.insert(0, np.add.reduceat(means[0], starts, axis=1) / widths)
+        columns: list[Array] = []
+        spread: list[Array] = []
+        for level, own in enumerate(means):
+            if level:
+                widths = np.diff(self._parts[level - 1][place], append=own.shape[1])
+                spread = [np.repeat(table, widths, axis=1) for table in spread]
+            spread.append(own)
+            columns += [(table * other).sum(axis=1) for number, table in enumerate(spread) for other in spread[number:]]
+        return np.stack(columns, axis=1)
+
+    def pairs(self, level: int, linear: Array) -> Array:
+        """The weights of overlaps in the squared length of a combination of the means, spread over a level's boxes."""
+        weights: list[float] = []
+        for finer in range(len(self.levels)):
+            for first in range(finer + 1):
+                twice = [2.0 * linear[second] for second in range(first + 1, finer + 1)]
+                weights += [linear[first] * one if finer == level else 0.0 for one in (linear[first], *twice)]
+        return np.array(weights)
 
 
 def _groups(block: Block, axes: Axes, sizes: Sequence[int]) -> list[Partition] | None:

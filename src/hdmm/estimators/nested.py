@@ -9,22 +9,24 @@ variances. By the same recursion, with the cells c of variance w_c and one rank-
     X⁻¹ = diag(w_c) − Σ_v u_v·u_vᵀ/(κ_v + w_v),    κ_v = the sum of u_v,
 
 where u_v on a part p of v is u_p·w_p/(κ_p + w_p), and w_c on cells. So the squared error of a product follows from its
-Gram restricted to the boxes of every level, without a matrix over all cells: exactly, for all answers together. If all
-boxes of a level have equally many cells, u_v is constant on v, and a variance needs only the sums of the squares of
-what each factor's row adds up to within groups.
+Gram restricted to the boxes of every level, without a matrix over all cells: exactly, for all answers together.
+
+If all boxes of a level have equally many parts and cells, the averages and the shares are the same for all of them. Then
+how an answer depends on level k is a sum of Kronecker products: for each level j up to k, the means of the query's row
+on each attribute over the groups of level j. Variances follow from inner products of these on each attribute. If boxes
+differ, the same averages and equal shares are those of another unbiased estimate, which by Gauss and Markov has no
+smaller variances: they are bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any, final
 
 import numpy as np
 
-from hdmm.estimators.blockwise import BlockLeastSquares
 from hdmm.estimators.boxes import Boxes
 from hdmm.estimators.coefficients import Coefficients, Written, written_rows, written_size, written_types
 from hdmm.estimators.estimator import LinearEstimator, Noise, weighing_variances
@@ -40,12 +42,12 @@ MAX_AXIS = 1 << 12
 """The most cells of an attribute: the Grams of products are written out on every attribute."""
 MAX_CELLS = 1 << 22
 """The most cells of all attributes together."""
-_MAX_WRITTEN_EVEN = 1 << 10
-"""The most cells for which how answers depend on the noise is written out, if variances need no writing."""
-_MAX_WRITTEN = 1 << 13
-"""The same if they do."""
+_MAX_WRITTEN = 1 << 10
+"""The most cells for which how every answer depends on the noise is written out."""
 _LEAST_NOISE = 1e-12
 """The least that a level's noise counts beside the others, at very large budgets."""
+_MAX_MEANS = 1 << 22
+"""The most means over groups that are computed at a time."""
 _STATE_TABLES = 5
 """Tables of cells that are held while the tree is gone through."""
 
@@ -55,7 +57,7 @@ class NestedLeastSquares(LinearEstimator[Array]):
     """Least squares over the levels of a tree. The state is the estimated counts of all cells.
 
     The errors of all answers together are exact. Those of single answers are too, if there are few cells or with
-    ``written``; else they are bounds, the standard errors nevertheless exact if all boxes of a level are alike.
+    ``written``. Otherwise they are bounds: margins, and if the boxes of a level differ, standard errors.
     """
 
     def __init__(self, strategy: Strategy, *, written: bool = False) -> None:
@@ -64,12 +66,12 @@ class NestedLeastSquares(LinearEstimator[Array]):
             raise ValueError("the blocks of a strategy do not count nested boxes of cells, down to single cells")
         self.strategy = strategy
         self._boxes = boxes
-        self._most = prod(boxes.sizes) if written else _MAX_WRITTEN_EVEN if boxes.even else _MAX_WRITTEN
+        self._written = written or prod(boxes.sizes) <= _MAX_WRITTEN
         self._tree = Latest(self._weighed)
 
     @property
     def bounded(self) -> bool:
-        return prod(self._boxes.sizes) > self._most
+        return not self._written
 
     @property
     def totals_bounded(self) -> bool:
@@ -82,8 +84,8 @@ class NestedLeastSquares(LinearEstimator[Array]):
         return set(product.axes) <= set(self._boxes.axes)
 
     def covering(self, noise: Noise) -> Noise:
-        """For bounds from single cells: variances with which no level alone does better than all together."""
-        if not self._from_cells:
+        """For bounds from another estimate: variances with which it does no better than least squares."""
+        if self._written or self._boxes.even:
             return noise
         weighing = self._weighing(noise)
         scale = max(variance / weighed for variance, weighed in zip(noise, weighing, strict=True))
@@ -102,25 +104,20 @@ class NestedLeastSquares(LinearEstimator[Array]):
         return max(total, 0.0)
 
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
-        if self._from_cells:
-            return self._cells.row_types(product, axis)
-        return self._squares(product, axis) if self._by_squares(product) else written_types(product, axis)
+        return self._overlap_types(product, axis) if self._by_overlaps(product) else written_types(product, axis)
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
-        if self._from_cells:
-            return self._cells.row_size(product, types)
-        if self._by_squares(product):
-            return prod(len(row_types) for row_types in types[1:]) * len(self._boxes.levels)
-        cells = prod(self._boxes.sizes) * prod(len(row_types) for row_types in types[1:])
-        return written_size(product, types, self.strategy.queries) + _STATE_TABLES * cells
+        combinations = prod(len(row_types) for row_types in types[1:])
+        if self._by_overlaps(product):
+            return combinations * len(self._boxes.levels)
+        return written_size(product, types, self.strategy.queries) + _STATE_TABLES * combinations * prod(
+            self._boxes.sizes
+        )
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        if self._from_cells:
-            yield from self._cells.coefficients(product, types, self.covering(noise))
-            return
         tree, order = self._tree(tuple(noise)), self._boxes.order
-        if self._by_squares(product):
-            yield from self._square_sums(product, types, tree)
+        if self._by_overlaps(product):
+            yield from self._squares(product, types, tree)
             return
         for level, values in enumerate(tree.coefficients(self._over_boxes(product, written_rows(product, types)))):
             yield Written.rows(order[level], values.reshape(len(values), -1), types)
@@ -138,18 +135,9 @@ class NestedLeastSquares(LinearEstimator[Array]):
     def state_bytes(self) -> Sequence[int]:
         return [NUMBER * prod(self._boxes.sizes)] * (_STATE_TABLES + len(self._boxes.levels) // 2)
 
-    @property
-    def _from_cells(self) -> bool:
-        """Whether the errors of single answers are those of answers from the counts of single cells."""
-        return self.bounded and not self._boxes.even
-
-    def _by_squares(self, product: EncodedProduct) -> bool:
+    def _by_overlaps(self, product: EncodedProduct) -> bool:
         """Whether the variances of a product's answers are worked out without their coefficients."""
-        return self.bounded and product.condition is None
-
-    @cached_property
-    def _cells(self) -> BlockLeastSquares:
-        return BlockLeastSquares(self.strategy)
+        return not self._written and product.condition is None
 
     def _weighing(self, noise: Noise) -> tuple[float, ...]:
         return weighing_variances(self.blocks, noise, _LEAST_NOISE)
@@ -163,26 +151,26 @@ class NestedLeastSquares(LinearEstimator[Array]):
         shape = [size if axis in product.axes else 1 for axis, size in zip(boxes.axes, boxes.sizes, strict=True)]
         return np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *boxes.sizes))
 
-    def _squares(self, product: EncodedProduct, axis: int) -> RowTypes:
-        """Rows by the sums of squares of what they add up to within the groups of every level."""
-        place, factor = self._boxes.axes.index(axis), product.factors[axis]
-        sums = [factor.apply(level[place].apply_t(np.eye(len(level[place].ends)))) for level in self._boxes.levels]
-        squares = np.stack([(added.astype(float) ** 2).sum(axis=1) for added in sums], axis=1)
-        return entry_types(squares[:, None, :])
+    def _overlap_types(self, product: EncodedProduct, axis: int) -> RowTypes:
+        """Rows by the inner products of their means over groups (see `Boxes.overlaps`)."""
+        factor, place = product.factors[axis], self._boxes.axes.index(axis)
+        step = max(1, _MAX_MEANS // (factor.shape[1] * len(self._boxes.levels)))
+        starts = range(0, factor.shape[0], step)
+        rows = (factor.rows(np.arange(start, min(start + step, factor.shape[0]))).astype(float) for start in starts)
+        return entry_types(np.concatenate([self._boxes.overlaps(place, part) for part in rows])[:, None, :])
 
-    def _square_sums(self, product: EncodedProduct, types: Sequence[RowTypes], tree: _Tree) -> Iterator[Coefficients]:
+    def _squares(self, product: EncodedProduct, types: Sequence[RowTypes], tree: _Tree) -> Iterator[Coefficients]:
         boxes = self._boxes
         lacking = [place for place, axis in enumerate(boxes.axes) if axis not in product.axes]
-        whole = [prod(float((level[place].widths ** 2).sum()) for place in lacking) for level in boxes.levels]
-        shares = tree.square_shares() * np.array(whole)
+        whole = prod(
+            (boxes.overlaps(place, np.ones((1, boxes.sizes[place])))[0] for place in lacking), start=np.ones(1)
+        )
         values = [row_types.values[:, 0, :] for row_types in types]
-        for level, index in enumerate(boxes.order):
-            total = np.zeros([len(part) for part in values])
-            for coarser in np.flatnonzero(shares[level]):
-                table = np.array(shares[level, coarser])
-                for part in values:
-                    table = np.multiply.outer(table, part[:, coarser])
-                total += table
+        for index, squares in zip(boxes.order, tree.squares(), strict=True):
+            table = whole * squares
+            for part in values[:-1]:
+                table = table[..., None, :] * part
+            total = table @ values[-1].T if values else np.asarray(table.sum())
             yield _Squares(index, np.maximum(total, 0.0))
 
 
@@ -242,34 +230,21 @@ class _Tree:
             handed = self._boxes.spread(level, around + self._gain(level) * here)
         yield queries if handed is None else queries - handed
 
-    def square_shares(self) -> Array:
-        """For boxes that are alike: how a level's squared coefficients follow from the query's squared sums.
+    def squares(self) -> Iterator[Array]:
+        """For every level how the sum of an answer's squared coefficients follows from overlaps, if all boxes are alike.
 
-        Entry k, a belongs to the coefficients of level k and the squares of the query's sums over the boxes of level a.
+        Boxes that differ are averaged as their mean would be.
         """
         levels = len(self._weighing)
-        boxes = np.array([float(prod(self._boxes.shape(level))) for level in range(levels)])
-        shares, handed, u = np.zeros((levels, levels)), np.zeros(levels), self._along()
-        for k, w in enumerate(self._weighing):
-            if k < levels - 1:
-                kept, gain, sums = (float(table.flat[0]) for table in (self._kept(k), self._gain(k), self._sums[k]))
-                linear = -sums * kept * handed / w
-                linear[k] += kept * u[k] / w
-                handed = kept * handed
-                handed[k] += gain * u[k]
-            else:
-                linear = -handed
-                linear[k] += 1
-            later = np.cumsum((linear * boxes[k] / boxes)[::-1])[::-1]  # of the levels from a on
-            shares[k] = linear * (2 * later - linear * boxes[k] / boxes)
-        return shares
-
-    def _along(self) -> list[float]:
-        """For boxes that are alike: u at every level above the cells."""
-        u = [self._cell]
-        for level in reversed(range(1, len(self._sums))):
-            u.insert(0, u[0] * float(self._kept(level).flat[0]))
-        return u
+        linear, kept = np.zeros(levels), 0.0
+        for level in range(levels):
+            linear = kept * linear
+            linear[level] += 1
+            linear[level - 1] -= 1 if level else 0
+            last = level == levels - 1
+            sums, w = (1.0, 0.0) if last else (float(self._sums[level].mean()), self._weighing[level])
+            kept = w / (sums + w)
+            yield self._boxes.pairs(level, (1 - kept) * linear)
 
     def error(self, grams: Sequence[AxisGram], noise: Noise) -> float:
         """The expected squared error of the questions with this Gram, one factor for each attribute.
@@ -281,11 +256,9 @@ class _Tree:
         moves = [noise[index] for index in self._boxes.order]
         total = moves[-1] * prod(float(np.trace(array)) for array in entries)
         if self._boxes.even:
+            sums = [self._boxes.within(place, array) for place, array in enumerate(entries)]
             for level, left, right in self._fields(moves, one=True):
-                sums = (
-                    _within_groups(part, array) for part, array in zip(self._boxes.levels[level], entries, strict=True)
-                )
-                total -= float(left.flat[0] * right.flat[0]) * prod(sums)
+                total -= float(left.flat[0] * right.flat[0]) * prod(one[level] for one in sums)
             return total
         for level, left, right in self._fields(moves, one=False):
             for place, (part, array) in enumerate(zip(self._boxes.levels[level], entries, strict=True)):
@@ -343,12 +316,6 @@ def nested(strategy: Strategy) -> bool:
     if len(strategy.blocks) < 2 or max(sizes, default=0) > MAX_AXIS or prod(sizes) > MAX_CELLS:
         return False
     return Boxes.of(strategy) is not None
-
-
-def _within_groups(part: Partition, entries: Array) -> float:
-    """The sum of the entries whose row and column are in one group."""
-    starts = part.starts
-    return float(np.trace(np.add.reduceat(np.add.reduceat(entries, starts, axis=0), starts, axis=1)))
 
 
 def _restricted(part: Partition, entries: Array, tables: Array) -> Array:
