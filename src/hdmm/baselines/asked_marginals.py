@@ -16,7 +16,7 @@ from hdmm.matrix import AllRange, AxisGram, Matrix, Prefix, Repeated, Select, St
 from hdmm.matrix.axes import Axes
 from hdmm.workload import Encoded, EncodedProduct
 
-MAX_MARGINALS = 1 << 12
+_MAX_MARGINALS = 1 << 14
 """The most marginals of a workload."""
 _MAX_CELLS = 1 << 11
 """The most cells of an attribute whose Gram is written out to see what it is."""
@@ -48,12 +48,12 @@ def _all(workload: Encoded) -> list[Axes] | str:
             if kinds is None:
                 return _reason(workload, product, axis)
             members.append(kinds)
-        if prod(map(len, members)) > MAX_MARGINALS:
-            return f"the product {product.name!r} asks for more than {MAX_MARGINALS:,} marginals"
+        if prod(map(len, members)) > _MAX_MARGINALS:
+            return f"the product {product.name!r} asks for more than {_MAX_MARGINALS:,} marginals"
         for choice in choices(*members):
             marginals[tuple(axis for axis, inside in zip(asked, choice, strict=True) if inside)] = None
-        if len(marginals) > MAX_MARGINALS:
-            return f"the workload asks for more than {MAX_MARGINALS:,} marginals"
+        if len(marginals) > _MAX_MARGINALS:
+            return f"the workload asks for more than {_MAX_MARGINALS:,} marginals"
     return list(marginals)
 
 

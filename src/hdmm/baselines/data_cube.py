@@ -17,6 +17,8 @@ from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.strategy import Block, Strategy
 from hdmm.workload import Encoded
 
+_MAX_MARGINALS = 1 << 12
+"""The most marginals of a workload: every two are compared."""
 _MAX_ATTRIBUTES = 10
 """The most attributes of a marginal: with d attributes it has 2^d residuals."""
 
@@ -36,6 +38,9 @@ class DataCube(Operator):
         marginals = marginals_asked(workload)
         if isinstance(marginals, str):
             return Aside(marginals)
+        if len(marginals) > _MAX_MARGINALS:
+            many = f"the workload asks for {len(marginals):,} marginals"
+            return Aside(f"{many}; at most {_MAX_MARGINALS:,} are compared")
         widest = max(map(len, marginals))
         if widest > _MAX_ATTRIBUTES:
             return Aside(f"a marginal has {widest} attributes; at most {_MAX_ATTRIBUTES} have few enough residuals")

@@ -37,13 +37,12 @@ class Fourier(Operator):
         marginals = marginals_asked(workload)
         if isinstance(marginals, str):
             return Aside(marginals)
-        if sum(2.0 ** len(axes) for axes in marginals) > _MAX_QUERIES * len(marginals):
-            return Aside(f"a marginal needs more than {_MAX_QUERIES:,} Fourier queries")
-        parities = sorted(
-            {subset for axes in marginals for subset in subsets(axes)}, key=lambda axes: (len(axes), axes)
-        )
+        widest = max(map(len, marginals))
+        if 2**widest > _MAX_QUERIES:
+            return Aside(f"a marginal needs {2**widest:,} Fourier queries; at most {_MAX_QUERIES:,} are measured")
+        parities = {subset for axes in marginals for subset in subsets(axes)}
         if len(parities) > _MAX_QUERIES:
             return Aside(f"the marginals need {len(parities):,} Fourier queries; at most {_MAX_QUERIES:,} are measured")
         signs = Dense(np.array([[1, -1]]))
-        blocks = [Block(axes, (signs,) * len(axes)) for axes in parities]
+        blocks = [Block(axes, (signs,) * len(axes)) for axes in sorted(parities, key=lambda axes: (len(axes), axes))]
         return Proposal(Strategy(workload.sizes, tuple(blocks), "residual"))

@@ -197,23 +197,25 @@ class _AxisResidual:
     """f: the share of a total that each cell gets."""
     blind: bool
     """Whether B does not see f, and f adds up to 1."""
+    complete: bool
+    """Whether totals and B together determine every cell."""
 
     @staticmethod
     def none(n: int) -> _AxisResidual:
         """For an attribute of which only totals are measured."""
-        return _AxisResidual(Dense(np.zeros((1, n))), np.zeros((n, 1)), np.full(n, 1 / n), True)
+        return _AxisResidual(Dense(np.zeros((1, n))), np.zeros((n, 1)), np.full(n, 1 / n), True, n == 1)
 
     @staticmethod
     def of(factor: Matrix) -> _AxisResidual:
         """What the estimator needs of a factor."""
         n = factor.shape[1]
         if factor == Spiked.centred(n) and n > 1:
-            return _AxisResidual(factor, None, np.full(n, 1 / n), True)
+            return _AxisResidual(factor, None, np.full(n, 1 / n), True, True)
         entries, stacked = factor.dense(), _with_total(factor)
         both = inverse(stacked).dense()
         # Some f that adds up to 1 is not seen by B if and only if the total is no combination of B's queries.
-        blind = rank(stacked.dense()) == rank(entries) + 1
-        return _AxisResidual(factor, both[:, :-1], both[:, -1], blind)
+        together = rank(stacked.dense())
+        return _AxisResidual(factor, both[:, :-1], both[:, -1], together == rank(entries) + 1, together == n)
 
     def split(self, gram: AxisGram) -> tuple[float, float]:
         """fᵀVf and tr(GᵀVG)."""
@@ -230,7 +232,7 @@ class _AxisResidual:
 
     def covers(self, gram: AxisGram) -> bool:
         """Whether totals and B together determine everything that V asks."""
-        if self.G is None:
+        if self.G is None or self.complete:
             return True
         projection = self.G @ self.factor.dense() + self.even_share[:, None]
         return covers(_with_total(self.factor), projection, lambda: gram)
