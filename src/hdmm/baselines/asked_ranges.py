@@ -19,7 +19,8 @@ def attributes_of_ranges(workload: Encoded) -> Axes | str:
     axes = workload.axes
     if len(axes) != 2:
         names = f": {', '.join(map(workload.attribute, axes))}" if 0 < len(axes) <= 5 else ""
-        return f"the workload is about {len(axes)} attributes{names}; it takes ranges on two"
+        many = "1 attribute" if len(axes) == 1 else f"{len(axes)} attributes"
+        return f"the workload is about {many}{names}; it takes ranges on two"
     known: dict[int, bool] = {}
     for product in workload.products:
         if product.condition is not None:

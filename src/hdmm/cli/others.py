@@ -32,7 +32,7 @@ def paper(
         Literal["all", "workloads", "baselines", "multi-d", "one-d"],
         typer.Option(
             help="workloads: the census workloads read from SQL, and their sizes. "
-            "baselines: the columns Identity, Baseline and SVDB of all four tables. "
+            "baselines: the columns Identity, Baseline, DataCube and SVDB of all four tables. "
             "multi-d: the columns OPT_⊗, OPT_+, OPT_M and HDMM. one-d: the column OPT_0."
         ),
     ] = "all",

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdmm.matrix import Array, Identity, Matrix, Partition, Total
 from hdmm.matrix.axes import Axes

@@ -11,11 +11,11 @@ variances. By the same recursion, with the cells c of variance w_c and one rank-
 where u_v on a part p of v is u_p·w_p/(κ_p + w_p), and w_c on cells. So the squared error of a product follows from its
 Gram restricted to the boxes of every level, without a matrix over all cells: exactly, for all answers together.
 
-If all boxes of a level have equally many parts and cells, the averages and the shares are the same for all of them. Then
-how an answer depends on level k is a sum of Kronecker products: for each level j up to k, the means of the query's row
-on each attribute over the groups of level j. Variances follow from inner products of these on each attribute. If boxes
-differ, the same averages and equal shares are those of another unbiased estimate, which by Gauss and Markov has no
-smaller variances: they are bounds.
+If all boxes of a level have equally many parts and cells, the averages and the shares are the same for all of them.
+Then how an answer depends on level k is a sum of Kronecker products: for each level j up to k, the means of the query's
+row on each attribute over the groups of level j. Variances follow from inner products of these on each attribute. If
+boxes differ, the same averages and equal shares are those of another unbiased estimate, which by Gauss and Markov has
+no smaller variances: they are bounds. (docs/math.md, section 11)
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class _Tree:
     def coefficients(self, queries: Array) -> Iterator[Array]:
         """For every level how the answers to queries over all cells, one in each row, depend on its answers."""
         levels = range(len(self._sums))
-        weighed = []
+        weighed: list[Array] = []
         table = self._cell * queries
         for level in reversed(levels):
             table = self._boxes.added(level, table)
@@ -231,7 +231,7 @@ class _Tree:
         yield queries if handed is None else queries - handed
 
     def squares(self) -> Iterator[Array]:
-        """For every level how the sum of an answer's squared coefficients follows from overlaps, if all boxes are alike.
+        """For every level how the sum of squared coefficients follows from overlaps, for boxes that are alike.
 
         Boxes that differ are averaged as their mean would be.
         """

@@ -78,7 +78,7 @@ class _Block(Model):
 
 
 class _Blocks(Model):
-    """A strategy of blocks; a factor is an array as base64 of its npy form: its rows, or the ends of groups of cells."""
+    """A strategy of blocks; a factor is an array as base64 of its npy form: rows, or the ends of groups of cells."""
 
     family: Literal["explicit", "kron", "marginal", "residual", "union"]
     factors: dict[str, str]
