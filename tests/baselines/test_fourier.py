@@ -91,4 +91,5 @@ def test_many_attributes_are_planned():
     encoded = hdmm.marginals(schema, k=2).encoded
     strategy = proposed(Fourier(), encoded, 2).strategy
     assert len(strategy.blocks) == 1 + 100 + 4950
-    assert all(local_least_squares(strategy).supports(product) for product in encoded.products)
+    estimator = local_least_squares(strategy)
+    assert all(estimator.supports(product) for product in encoded.products)
