@@ -10,7 +10,7 @@ import typer
 
 from hdmm import Budget
 from hdmm.cli.progress import bars, search
-from hdmm.progress import Progress
+from hdmm.progress import stage
 
 if TYPE_CHECKING:
     from hdmm.paper.sections.cells import Cell
@@ -67,22 +67,23 @@ def paper(
         prepare(out)
     cells: list[Cell] = []
     cache = Cache(user_directory()) if cached else None
-    processes = jobs or os.cpu_count() or 1
-    with bars() as report:
-        for section in chosen(names or (), check):
-
-            def progress(done: float, name: str = section.name) -> None:
-                report(Progress(f"hdmm paper {name}", done))
-
-            outcomes = run(section, cache, fast=fast, jobs=processes, on_progress=progress)
-            computed = section.cells(outcomes)
-            typer.echo(f"\n{section.title}\n")
-            for text in (*tables(section, computed), *section.remarks(outcomes)):
-                typer.echo(text)
-            typer.echo(f"{section.name}: {summary(computed)}")
-            if out is not None:
-                typer.echo(f"wrote {', '.join(path.name for path in save(section, outcomes, computed, out))} to {out}")
-            cells += computed
+    for section in chosen(names or (), check):
+        with bars() as report:  # nothing is printed inside: the bar would take the place of standard output
+            outcomes = run(
+                section,
+                cache,
+                fast=fast,
+                jobs=jobs or os.cpu_count() or 1,
+                on_progress=stage(report, f"hdmm paper {section.name}"),
+            )
+        computed = section.cells(outcomes)
+        typer.echo(f"\n{section.title}\n")
+        for text in (*tables(section, computed), *section.remarks(outcomes)):
+            typer.echo(text)
+        typer.echo(f"{section.name}: {summary(computed)}")
+        if out is not None:
+            typer.echo(f"wrote {', '.join(path.name for path in save(section, outcomes, computed, out))} to {out}")
+        cells += computed
     typer.echo(f"\n{summary(cells)}")
     if not all(cell.agrees for cell in cells):
         raise typer.Exit(1)
