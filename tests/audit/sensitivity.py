@@ -90,7 +90,7 @@ AUDITS = [
         f"neighbours of {family} strategies",
         run(family),
         hdmm.Unit.change,
-        ANY if family in ("Kronecker", "explicit") else ANY | SEVERAL,
+        ANY if family in ("Kronecker", "explicit", "hierarchies") else ANY | SEVERAL,
         300,
         12,
         "strategies",

@@ -22,6 +22,7 @@ from hdmm.matrix import (
     Condition,
     Dense,
     Filtered,
+    Haar,
     Identity,
     Kron,
     Matrix,
@@ -34,6 +35,7 @@ from hdmm.matrix import (
     Spiked,
     Stack,
     Total,
+    Tree,
     Width,
 )
 from hdmm.matrix.axis_gram import (
@@ -81,6 +83,9 @@ _KINDS = Kinds(np.array([0, 1, 1, 0, 2])), Kinds(np.array([1, 0, 0])), Kinds(np.
 _ORBITS = OrbitQueries(
     _KINDS, (None, Within.of(_KINDS[1], 0), None), Dense(np.array([[2, -1, 3], [0, 1, 4], [5, 5, 5], [1, -2, 0]]))
 )
+_PARTS = [np.array([5]), np.array([2, 3]), np.array([1, 1, 3])]
+"""A hierarchy whose last level does not tell all cells apart."""
+_TREE = Tree(_PARTS, [np.array([2]), np.array([0, 1]), np.array([1, 3, 2])])
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),
     "dense reals": Dense(_REALS),
@@ -117,6 +122,15 @@ MATRICES: dict[str, Matrix] = {
     "squares of a p-identity": _PIDENTITY.power(2),
     "inverse of a p-identity": _PIDENTITY.inverse(),
     "sizes of an inverse": _PIDENTITY.inverse().power(1),
+    "binary hierarchy": Tree.balanced(6, 2),
+    "hierarchy without root": Tree.balanced(7, 3, root=False),
+    "weighted hierarchy": _TREE,
+    "hierarchy of reals": Tree(_PARTS, [np.array([0.5]), np.array([0.0, 1.5]), np.array([1.0, 0.25, 2.0])]),
+    "squares of a hierarchy": _TREE.power(2),
+    "wavelet": Haar(6),
+    "sizes of a wavelet": Haar(5).power(1),
+    "inverse of a hierarchy": _TREE.inverse(),
+    "inverse of a wavelet": Haar(5).inverse(),
     "restricted ranges": Restricted(AllRange(4), np.array([True, False, True, True])),
     "repeated prefixes": Repeated(Prefix(3), np.array([1, -2]), np.array([1, 0, 3])),
     "repeated reals": Repeated(Dense(_REALS), np.array([0.5]), np.array([1, 1])),
@@ -227,6 +241,23 @@ _WHOLE = Workload(SCHEMA, [product for product in WORKLOAD.products if product.n
 STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
     "identity": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), _identity(0, 1, 2)),), "kron"), WORKLOAD),
     "kron": (Strategy(SCHEMA.sizes, (Block((0, 1, 2), (Identity(2), AllRange(3), Dense(_SQUARE))),), "kron"), WORKLOAD),
+    "hierarchies": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block(
+                    (0, 1, 2),
+                    (
+                        Haar(2),
+                        Tree.balanced(3, 2),
+                        Tree([np.array([4]), np.ones(4)], [np.array([2]), np.array([1, 2, 1, 3])]),
+                    ),
+                ),
+            ),
+            "kron",
+        ),
+        WORKLOAD,
+    ),
     "marginals": (
         Strategy(
             SCHEMA.sizes,

@@ -46,6 +46,8 @@ _MAX_WRITTEN = 1 << 10
 """The most cells for which how every answer depends on the noise is written out."""
 _LEAST_NOISE = 1e-12
 """The least that a level's noise counts beside the others, at very large budgets."""
+_MAX_WEIGHT_RATIO = 1000
+"""The largest ratio of two levels' weights: differences then keep about ten digits."""
 _MAX_MEANS = 1 << 22
 """The most means over groups that are computed at a time."""
 _STATE_TABLES = 5
@@ -310,8 +312,14 @@ class _Squares(Coefficients):
 
 
 def nested(strategy: Strategy) -> bool:
-    """Whether the blocks count nested boxes of cells, of which there are not too many."""
+    """Whether the blocks count nested boxes of cells, not too many, by weights that are not too far apart.
+
+    Errors are differences, of which levels that weigh next to nothing would leave only rounding.
+    """
     axes = strategy.axes
+    weights = [block.weight for block in strategy.blocks]
+    if max(weights) > _MAX_WEIGHT_RATIO * min(weights):
+        return False
     sizes = [strategy.sizes[axis] for axis in axes]
     if len(strategy.blocks) < 2 or max(sizes, default=0) > MAX_AXIS or prod(sizes) > MAX_CELLS:
         return False
