@@ -222,3 +222,15 @@ def test_coordinates_of_a_part_are_those_of_the_whole():
     back = np.zeros(coordinates.count)
     coordinates.add(back, (0, 1, 2), table.reshape(-1))
     np.testing.assert_allclose(back, system.T @ table.reshape(-1), atol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", ["1e3", "1e6", "1e9"])
+def test_a_light_total_beside_a_heavy_count_under_a_condition_keeps_its_own_error(ratio):
+    """The condition's count has contrasts, though its factors are totals: they are as heavy as it is."""
+    workload = hdmm.Workload(hdmm.Schema(a=range(14), b=range(4)))
+    workload = workload.add("either", where="a > 1 OR b = 2", weight=ratio).add("total")
+    plan = hdmm.select(workload, "laplace", operators=[hdmm.baselines.Plain()])
+    heavy, light = plan.errors(hdmm.Budget("1")).column("rmse").to_pylist()
+    variances = plan.mechanism.calibrate(hdmm.Budget("1")).variances
+    assert heavy == pytest.approx(variances[0] ** 0.5, rel=1e-6)
+    assert light == pytest.approx(variances[1] ** 0.5, rel=1e-6)

@@ -6,7 +6,7 @@ Coordinates are scaled so that each has about the same weight in all equations; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from math import sqrt
 from typing import final
@@ -17,6 +17,7 @@ from hdmm.errors import FaultError
 from hdmm.estimators.coordinates import Coordinates
 from hdmm.estimators.estimator import Noise, weighing_variances
 from hdmm.matrix import Array, Matrix
+from hdmm.matrix.compose import restricted
 from hdmm.strategy import Block
 from hdmm.syntax import example
 
@@ -108,8 +109,9 @@ class Equations:
         """Factors that make the columns of the equations about equally long."""
         lengths = np.zeros(self._coordinates.count)
         for block, _, deviation in self._blocks:
-            factors = [_lengths(factor) for factor in block.factors]
-            self._coordinates.add_lengths(lengths, block.axes, factors, deviation**-2)
+            for coefficient, factors in _parts(block):
+                per_axis = [_lengths(factor) for factor in factors]
+                self._coordinates.add_lengths(lengths, block.axes, per_axis, abs(coefficient) / deviation**2)
         return 1 / np.sqrt(np.where(lengths > 0, lengths, 1.0))
 
 
@@ -125,6 +127,16 @@ def equation_variances(blocks: Sequence[Block], noise: Noise) -> list[float]:
 def block_lengths(blocks: Sequence[Block]) -> list[float]:
     """The largest squared length of a column of each block's queries. Weighed by these, all blocks count alike."""
     return [float(block.matrix.norm_power(2)) or 1.0 for block in blocks]
+
+
+def _parts(block: Block) -> Iterator[tuple[int, Sequence[Matrix]]]:
+    """The factors of a block; under a condition those of each of its boxes, with its coefficient."""
+    if block.condition is None:
+        yield 1, block.factors
+        return
+    pairs = list(zip(block.axes, block.factors, strict=True))
+    for box in block.condition.boxes:
+        yield box.coefficient, [restricted(factor, box.masks.get(axis)) for axis, factor in pairs]
 
 
 def _lengths(factor: Matrix) -> tuple[float, float]:
