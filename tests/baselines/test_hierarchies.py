@@ -216,14 +216,14 @@ def test_releases_have_the_predicted_error(name, noise, tmp_path):
 
 
 def test_a_factor_of_a_plan_file_that_is_no_hierarchy_is_refused():
-    from hdmm.plans.file import _array_text, _factor, _named_factor, _Tree
+    from hdmm.plans.factors import TreeData, array_text, named_factor, read_factor
 
     for name in ("tree", "tree 1", "tree 02", "tree 2 with root", "tree -2", "haar 2"):
-        assert _named_factor(name, 4) is None
-    rows = _array_text(np.array([[4], [4]]))
-    for sizes, weights in ((rows, rows), (_array_text(np.array([4, 2, 2])), _array_text(np.ones(3)))):
+        assert named_factor(name, 4) is None
+    rows = array_text(np.array([[4], [4]]))
+    for sizes, weights in ((rows, rows), (array_text(np.array([4, 2, 2])), array_text(np.ones(3)))):
         with pytest.raises((ValueError, ArtefactError)):
-            _factor(_Tree(sizes=sizes, weights=weights))
+            read_factor(TreeData(sizes=sizes, weights=weights))
 
 
 def test_a_table_with_too_many_different_sums_gets_bounds(monkeypatch):

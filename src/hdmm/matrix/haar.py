@@ -190,6 +190,9 @@ class Haar(_Halves, Solvable):
         heights = ((half - 1).bit_length() for half in (self.n // 2, self.n - self.n // 2))
         return int(2**p + sum(heights))
 
+    def rounded(self, k: int, norm: Norm) -> Haar:
+        raise ValueError("its entries are integers")
+
     def determines(self, gram: AxisGram) -> bool:
         return True
 

@@ -60,6 +60,10 @@ class Solvable(Matrix):
     def difference_norm(self, p: Norm) -> int | None:
         """The largest norm to the power p of the difference of two columns of integers; None if it is not known."""
 
+    @abstractmethod
+    def rounded(self, k: int, norm: Norm) -> Solvable:
+        """2^k times the matrix in integers, its columns no longer; a ValueError if k is too coarse or too fine."""
+
     def inverse(self) -> Inverse:
         """A⁺."""
         return Inverse(self)

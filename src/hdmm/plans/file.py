@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from math import isclose, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field, ValidationError
 
 from hdmm import baselines, matrix
 from hdmm.errors import ArtefactError, InputError
-from hdmm.files.artefact import decode_numbers, encode, encode_array, read, write
+from hdmm.files.artefact import encode, read, write
 from hdmm.files.model import Model
-from hdmm.matrix import Array, Matrix, Number
-from hdmm.matrix.haar import Haar
+from hdmm.matrix import Number
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
-from hdmm.matrix.tree import Tree
 from hdmm.numbers import fraction, real, shown
 from hdmm.plans.candidate import Candidate
+from hdmm.plans.factors import FactorData, array_text, factor_data, factor_name, named_factor, read_array, read_factor
 from hdmm.plans.footprint import check_memory, check_workload
 from hdmm.plans.goal import Goal
 from hdmm.plans.mechanism import Mechanism
@@ -33,15 +30,6 @@ from hdmm.strategy import Block, Strategy
 from hdmm.workload import Workload
 
 _KIND = "plan"
-_NAMED_FACTORS: dict[str, Callable[[int], Matrix]] = {
-    "identity": matrix.Identity,
-    "total": matrix.Total,
-    "centred": matrix.Spiked.centred,
-    "haar": Haar,
-}
-"""Factors that files hold by their name; their size is that of the attribute."""
-_TREE = re.compile(r"tree (?P<branching>[2-9]|[1-9][0-9]{1,8})(?P<rootless> without root)?")
-"""Names of balanced hierarchies: into how many parts a part is divided, and whether all cells together are one."""
 _WEIGHT = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?")
 """As many digits as the exact fraction of any float has."""
 
@@ -51,20 +39,6 @@ class _DirectBlock(Model):
 
     product: str
     weight: str
-
-
-class _Tree(Model):
-    """A hierarchy that is no balanced one: the sizes and weights of all parts, level by level."""
-
-    sizes: str
-    weights: str
-
-    def factor(self) -> Matrix:
-        """The hierarchy."""
-        sizes, weights = _array(self.sizes), _array(self.weights)
-        if sizes.ndim != 1 or sizes.shape != weights.shape or {sizes.dtype.kind, weights.dtype.kind} != {"i"}:
-            raise ValueError("a hierarchy has an integer size and weight for every part")
-        return Tree.of_parts(sizes, weights)
 
 
 class _Direct(Model):
@@ -101,20 +75,20 @@ class _Blocks(Model):
     or a hierarchy."""
 
     family: Literal["explicit", "kron", "marginal", "residual", "union"]
-    factors: dict[str, str | _Tree]
+    factors: dict[str, FactorData]
     blocks: list[_Block]
 
     def strategy(self, workload: Workload) -> Strategy:
         """The strategy over the attributes of a workload."""
         schema = workload.schema
-        factors = {key: _factor(data) for key, data in self.factors.items()}
+        factors = {key: read_factor(data) for key, data in self.factors.items()}
         blocks = []
         for data in self.blocks:
             axes = tuple(schema.axis(name) for name in data.attributes)
             sizes = [schema.sizes[axis] for axis in axes]
             chosen = []
             for size, key in zip([prod(sizes)] if self.family == "explicit" else sizes, data.factors, strict=True):
-                factor = _named_factor(key, size) or factors.get(key)
+                factor = named_factor(key, size) or factors.get(key)
                 if factor is None or factor.shape[1] != size:
                     raise ValueError("a factor is not a matrix over its attribute")
                 chosen.append(factor)
@@ -143,7 +117,7 @@ class _Symmetric(Model):
     def strategy(self, workload: Workload) -> Strategy:
         """The strategy over the attributes of a workload."""
         schema = workload.schema
-        kinds = {name: Kinds(_array(text)) for name, text in self.kinds.items()}
+        kinds = {name: Kinds(read_array(text)) for name, text in self.kinds.items()}
         blocks = []
         for data in self.blocks:
             axes = tuple(schema.axis(name) for name in data.attributes)
@@ -156,7 +130,7 @@ class _Symmetric(Model):
                 raise ValueError("its kinds are not those of an attribute's cells")
             pairs = zip(block_kinds, data.within, strict=True)
             parts = [None if kind is None else Within.of(cell_kinds, kind) for cell_kinds, kind in pairs]
-            queries = matrix.Dense(_array(data.queries))
+            queries = matrix.Dense(read_array(data.queries))
             blocks.append(Block(axes, (OrbitQueries(tuple(block_kinds), tuple(parts), queries),), _weight(data.weight)))
         if not blocks:
             raise ValueError("it has no blocks")
@@ -275,15 +249,15 @@ def strategy_data(strategy: Strategy, workload: Workload) -> _Direct | _Blocks |
         return _symmetric_data(strategy, workload)
     names = workload.schema.names
     keys: dict[int, str] = {}
-    factors: dict[str, str | _Tree] = {}
+    factors: dict[str, FactorData] = {}
     blocks = []
     for block in strategy.blocks:
         for factor in block.factors:
             if id(factor) not in keys:
-                name = _factor_name(factor)
+                name = factor_name(factor)
                 keys[id(factor)] = name or f"factor {len(factors) + 1}"
                 if name is None:
-                    factors[keys[id(factor)]] = _factor_data(factor)
+                    factors[keys[id(factor)]] = factor_data(factor)
         blocks.append(
             _Block(
                 attributes=[names[axis] for axis in block.axes],
@@ -302,12 +276,12 @@ def _symmetric_data(strategy: Strategy, workload: Workload) -> _Symmetric:
         factor = block.factors[0] if block.factors else None
         assert factor is None or isinstance(factor, OrbitQueries)
         for axis, cell_kinds in zip(block.axes, () if factor is None else factor.kinds, strict=True):
-            kinds.setdefault(names[axis], _array_text(cell_kinds.labels))
+            kinds.setdefault(names[axis], array_text(cell_kinds.labels))
         blocks.append(
             _OrbitBlock(
                 attributes=[names[axis] for axis in block.axes],
                 within=[] if factor is None else [None if part is None else part.kind for part in factor.parts],
-                queries=None if factor is None else _array_text(factor.queries.array),
+                queries=None if factor is None else array_text(factor.queries.array),
                 weight=str(block.weight),
             )
         )
@@ -336,47 +310,3 @@ def _weight(text: str) -> Fraction:
     if not _WEIGHT.fullmatch(text):
         raise ValueError(f"a weight is not a fraction: {shown(text)}")
     return fraction(text)
-
-
-def _factor(data: str | _Tree) -> Matrix:
-    if isinstance(data, _Tree):
-        return data.factor()
-    array = _array(data)
-    if array.ndim == 1 and array.size and array.dtype.kind == "i":
-        return matrix.Partition(int(array[-1]), tuple(array.tolist()))
-    if array.ndim != 2:
-        raise ValueError("a factor is not a matrix over its attribute")
-    return matrix.Dense(array)
-
-
-def _factor_data(factor: Matrix) -> str | _Tree:
-    if isinstance(factor, matrix.Partition):
-        return _array_text(np.array(factor.ends))
-    if not isinstance(factor, Tree):
-        return _array_text(factor.dense())
-    sizes, weights = np.concatenate(factor.sizes), np.concatenate(factor.weights)
-    return _Tree(sizes=_array_text(sizes), weights=_array_text(weights))
-
-
-def _factor_name(factor: Matrix) -> str | None:
-    """The name that says everything about a factor but its size; None for factors that are stored."""
-    if isinstance(factor, Tree):
-        form = factor.balanced_form
-        return None if form is None else f"tree {form[0]}{'' if form[1] else ' without root'}"
-    return next((name for name, of in _NAMED_FACTORS.items() if factor == of(factor.shape[1])), None)
-
-
-def _named_factor(name: str, size: int) -> Matrix | None:
-    """The factor of a name; None if the name is none of those that all files share."""
-    if name in _NAMED_FACTORS:
-        return _NAMED_FACTORS[name](size)
-    form = _TREE.fullmatch(name)
-    return None if form is None else Tree.balanced(size, int(form["branching"]), root=form["rootless"] is None)
-
-
-def _array(text: str) -> Array:
-    return decode_numbers(base64.b64decode(text, validate=True), "a factor")
-
-
-def _array_text(array: Array) -> str:
-    return base64.b64encode(encode_array(array)).decode()

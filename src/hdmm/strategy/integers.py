@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hdmm.matrix import Array, Dense, Matrix, Norm
 from hdmm.matrix.orbits import OrbitQueries
-from hdmm.matrix.tree import Tree
+from hdmm.matrix.solvable import Solvable
 
 _HALVINGS = 30
 """Steps of the bisection for the factor by which a column is stretched."""
@@ -22,12 +22,12 @@ Integers = NDArray[np.int64]
 
 
 def round_factor(factor: Matrix, k: int, norm: Norm) -> Matrix:
-    """2^k times a factor in integers, hierarchies part by part.
+    """2^k times a factor in integers; a structured factor knows itself how to keep its structure.
 
     Queries over kinds keep their span: they are rounded within its integer basis.
     """
     rounding = round_columns if norm == 1 else round_lengths
-    if isinstance(factor, Tree):
+    if isinstance(factor, Solvable):
         return factor.rounded(k, norm)
     if not isinstance(factor, OrbitQueries):
         return Dense(rounding(factor.dense(), k))

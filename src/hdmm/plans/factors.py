@@ -1,0 +1,93 @@
+"""The factors of strategies as plan files hold them: by name, as an array, or by what a structured one is made of."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from hdmm import matrix
+from hdmm.files.artefact import decode_numbers, encode_array
+from hdmm.files.model import Model
+from hdmm.matrix import Array, Matrix
+from hdmm.matrix.haar import Haar
+from hdmm.matrix.tree import Tree
+
+_NAMED_FACTORS: dict[str, Callable[[int], Matrix]] = {
+    "identity": matrix.Identity,
+    "total": matrix.Total,
+    "centred": matrix.Spiked.centred,
+    "haar": Haar,
+}
+"""Factors that files hold by their name; their size is that of the attribute."""
+_TREE = re.compile(r"tree (?P<branching>[2-9]|[1-9][0-9]{1,8})(?P<rootless> without root)?")
+"""Names of balanced hierarchies: into how many parts a part is divided, and whether all cells together are one."""
+
+
+class TreeData(Model):
+    """A hierarchy that is no balanced one: the sizes and weights of all parts, level by level."""
+
+    sizes: str
+    weights: str
+
+    def factor(self) -> Matrix:
+        """The hierarchy."""
+        sizes, weights = read_array(self.sizes), read_array(self.weights)
+        if sizes.ndim != 1 or sizes.shape != weights.shape or {sizes.dtype.kind, weights.dtype.kind} != {"i"}:
+            raise ValueError("a hierarchy has an integer size and weight for every part")
+        return Tree.of_parts(sizes, weights)
+
+
+FactorData: TypeAlias = str | TreeData
+"""An array as text (its rows, or the ends of groups of cells), or a structured matrix."""
+
+
+def read_factor(data: FactorData) -> Matrix:
+    """A factor from its data; anything else is a ValueError."""
+    if isinstance(data, TreeData):
+        return data.factor()
+    array = read_array(data)
+    if array.ndim == 1 and array.size and array.dtype.kind == "i":
+        return matrix.Partition(int(array[-1]), tuple(array.tolist()))
+    if array.ndim != 2:
+        raise ValueError("a factor is not a matrix over its attribute")
+    return matrix.Dense(array)
+
+
+def factor_data(factor: Matrix) -> FactorData:
+    """A factor that has no name, as files hold it."""
+    if isinstance(factor, matrix.Partition):
+        return array_text(np.array(factor.ends))
+    if not isinstance(factor, Tree):
+        return array_text(factor.dense())
+    sizes, weights = np.concatenate(factor.sizes), np.concatenate(factor.weights)
+    return TreeData(sizes=array_text(sizes), weights=array_text(weights))
+
+
+def factor_name(factor: Matrix) -> str | None:
+    """The name that says everything about a factor but its size; None for factors that are stored."""
+    if isinstance(factor, Tree):
+        form = factor.balanced_form
+        return None if form is None else f"tree {form[0]}{'' if form[1] else ' without root'}"
+    return next((name for name, of in _NAMED_FACTORS.items() if factor == of(factor.shape[1])), None)
+
+
+def named_factor(name: str, size: int) -> Matrix | None:
+    """The factor of a name; None if the name is none of those that all files share."""
+    if name in _NAMED_FACTORS:
+        return _NAMED_FACTORS[name](size)
+    form = _TREE.fullmatch(name)
+    return None if form is None else Tree.balanced(size, int(form["branching"]), root=form["rootless"] is None)
+
+
+def read_array(text: str) -> Array:
+    """An array from its text."""
+    return decode_numbers(base64.b64decode(text, validate=True), "a factor")
+
+
+def array_text(array: Array) -> str:
+    """An array as text: base64 of its npy form."""
+    return base64.b64encode(encode_array(array)).decode()
