@@ -140,7 +140,10 @@ def test_a_column_that_is_not_there_is_named_and_the_others_are_looked_at(tmp_pa
         (b"1,2,3\n4,5,6\n", "the first line must be a header"),
         (b'"sex","age","state"\n"1","F",5,"CA"\n"2","M",5,"CA"\n', "row.names = FALSE"),
         (b'sex,age,state\nF,5,"CA\nstill",6\n', "an odd number of quotes"),
-        (b"sex,age,state\nF,5\nF,5,CA\n", "1 lines do not have 3 fields"),
+        (
+            b"sex,age,state\nF,5\nF,5,CA\n",
+            "1 line does not have 3 fields as the header does, and is not read (1 line has 2)",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_file_as_a_whole_is_said(tmp_path, content, advice):
@@ -200,3 +203,12 @@ def test_the_import_contracts_keep_a_check_and_releases_apart():
     assert {"measure", "inspection"} <= {name.strip() for name in row.split("|")}  # of one row, none imports another
     protected = contracts["Nothing that is published looks at records"]
     assert set(protected["allowed_importers"]) == {"hdmm.data", "hdmm.inspection"}
+
+
+def test_several_files_are_named_and_a_first_line_without_names_is_shown(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("39, State-gov, Male\n50, Private, Male\n")
+    text = str(hdmm.check(SPEC, [tmp_path / "a.csv", tmp_path / "b.csv"]))
+    assert f"{tmp_path / 'a.csv'}, {tmp_path / 'b.csv'}: no record was read" in text
+    assert "the first line holds '39', 'State-gov', 'Male'" in text
+    assert "shows you more" not in text
