@@ -103,3 +103,21 @@ def test_values_that_are_other_ones_are_left_alone():
 def test_of_several_words_for_true_and_false_the_most_frequent_pair_is_proposed():
     change = {"values": ["nein", "ja"], "boolean": None, "ignore_case": True}
     assert changes(advised(Boolean(), "Ja", "nein", "n")) == [change, {"other": True}]
+
+
+def test_a_remedy_that_would_lose_more_than_it_gains_is_not_proposed():
+    iso = ((b"2021-03-01", 9), (b"2021-03-02", 9))
+    findings = ColumnFindings(5, 1, ((b"03/15/2021", 5),), inside_texts=iso)
+    assert changes(advise(DATES, findings)) == [{"other": True}]
+
+
+def test_a_remedy_that_loses_something_says_what():
+    findings = ColumnFindings(5, 1, ((b"03/15/2021", 5),), inside_texts=((b"2021-03-01", 2),))
+    (remedy,) = advise(DATES, findings).remedies
+    assert remedy.change == {"format": "%m/%d/%Y"}
+    assert "read no longer, or as other values: '2021-03-01'" in remedy.reason
+
+
+def test_a_decimal_comma_is_not_proposed_if_points_are_read():
+    findings = ColumnFindings(1, 1, ((b"1,5", 1),), inside_texts=((b"2.5", 7), (b"3", 7)))
+    assert changes(advise(Bins([0, 10, 5000]), findings)) == [{"other": True}]

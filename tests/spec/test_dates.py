@@ -114,7 +114,7 @@ def test_dates_are_written_without_the_levels_that_come_by_themselves(domain: Do
         ("{date: [2020-01-01]}", "line 2: schema.a.date: expected two values, the first and the last"),
         ("{date: 2020}", "schema.a.date: expected a list"),
         ("{date: [2020-01-01, {x: 1}]}", "schema.a.date.2.: expected a single value"),
-        ("{date: [2024-01-01, 2020-01-01]}", "schema.a: [2024-01-01, 2020-01-01]: the domain is empty"),
+        ("{date: [2024-01-01, 2020-01-01]}", "schema.a: \\[2024-01-01, 2020-01-01\\]: the domain is empty"),
         ("{date: [2020-02-30, 2020-03-01]}", "date: '2020-02-30': expected a date"),
         ("{date: [2020, 2021], by: decade}", "by: 'decade': expected a size of cells; known: 'day'"),
         ("{date: [2020, 2021], by: hour}", "by: 'hour': expected a size of cells"),

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import final
 
 MOST_TEXTS = 1000
-"""Distinct texts of a column that are kept: the most frequent of those outside its domain, or in the cell "other"."""
+"""Distinct texts of a column that are kept: the most frequent of those outside its domain, or in the cell "other".
+Of those that are declared values, the first ones."""
 
 
 @final
@@ -32,6 +33,8 @@ class ColumnFindings:
     """Records in the cell "other"."""
     other_texts: tuple[tuple[bytes, int], ...] = ()
     """The most frequent texts in the cell "other", trimmed, each with its number of records."""
+    inside_texts: tuple[tuple[bytes, int], ...] = ()
+    """Some texts of declared values, trimmed, each with its number of records."""
 
 
 @final

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.data.fields import Distinct
-from hdmm.data.findings import ColumnFindings, Findings, LineFindings, PeopleFindings, most_frequent
+from hdmm.data.findings import MOST_TEXTS, ColumnFindings, Findings, LineFindings, PeopleFindings, most_frequent
 from hdmm.privacy.unit import Unit
 from hdmm.schema import OUTSIDE, Domain, Schema
 from hdmm.schema.text import BLANKS
@@ -97,6 +97,12 @@ class _Texts:
             self.forgotten += len(self.counts) - len(kept)
             self.counts = kept
 
+    def add_some(self, texts: list[bytes], times: np.ndarray, chosen: np.ndarray) -> None:
+        """Count texts, as long as there are few different ones."""
+        if len(self.counts) < MOST_TEXTS:
+            for number in np.flatnonzero(chosen & (times > 0))[:MOST_TEXTS].tolist():
+                self.counts[texts[number].strip(BLANKS)] += int(times[number])
+
 
 @final
 @dataclass
@@ -106,6 +112,7 @@ class ColumnInspection:
     domain: Domain
     texts: _Texts = field(default_factory=_Texts)
     other_texts: _Texts = field(default_factory=_Texts)
+    inside_texts: _Texts = field(default_factory=_Texts)
     outside: int = 0
     missing: int = 0
     other: int = 0
@@ -120,18 +127,15 @@ class ColumnInspection:
         if self.domain.missing:
             self.missing += int(times[codes == self.domain.size - 1].sum())
         self.texts.add(texts, times, codes == OUTSIDE)
+        self.inside_texts.add_some(texts, times, (codes != OUTSIDE) & (codes < self.domain.declared))
         return codes != OUTSIDE
 
     def findings(self) -> ColumnFindings:
-        texts, others = self.texts, self.other_texts
-        return ColumnFindings(
-            self.outside,
-            texts.distinct,
-            most_frequent(texts.counts),
-            self.missing,
-            self.other,
-            most_frequent(others.counts),
+        texts, others, inside = (
+            most_frequent(some.counts) for some in (self.texts, self.other_texts, self.inside_texts)
         )
+        distinct = self.texts.distinct
+        return ColumnFindings(self.outside, distinct, texts, self.missing, self.other, others, inside)
 
 
 def inspected(chunks: Iterator[RawChunk], schema: Schema, unit: Unit) -> Findings:

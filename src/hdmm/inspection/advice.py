@@ -85,21 +85,24 @@ class Advice:
 def advise(domain: Domain, findings: ColumnFindings) -> Advice:
     """Remedies for the most frequent values outside a domain, or in its cell "other", tried one after the other."""
     data = domain_data(domain)
-    remedies, data, left = _remedies(domain, data, _outside(domain, findings.texts))
+    inside = findings.inside_texts
+    remedies, data, left = _remedies(domain, data, _outside(domain, findings.texts), inside)
     if not domain.other:
         return Advice(remedies, data, left)
     strict = {key: value for key, value in data.items() if key != "other"}
     texts = _outside(read_domain(strict, ()), findings.other_texts)
-    regained, strict, _ = _remedies(domain, strict, texts)
+    regained, strict, _ = _remedies(domain, strict, texts, inside)
     return Advice(remedies, strict | {"other": True}, left, regained)
 
 
-def _remedies(domain: Domain, data: dict[str, Any], left: Texts) -> tuple[tuple[Remedy, ...], dict[str, Any], Texts]:
+def _remedies(
+    domain: Domain, data: dict[str, Any], left: Texts, inside: Texts
+) -> tuple[tuple[Remedy, ...], dict[str, Any], Texts]:
     remedies: list[Remedy] = []
     for candidates in _candidates(domain, left):
         if not left:
             break
-        remedy = _best(data, candidates, left)
+        remedy = _best(data, candidates, left, inside)
         if remedy is not None:
             data = data | remedy.change
             rescued = set(remedy.texts)
@@ -108,17 +111,22 @@ def _remedies(domain: Domain, data: dict[str, Any], left: Texts) -> tuple[tuple[
     return tuple(remedies), data, left
 
 
-def _best(data: dict[str, Any], candidates: Candidates, texts: Texts) -> Remedy | None:
-    """Of changes that exclude each other, the one that reads most records; of equally good ones the first."""
+def _best(data: dict[str, Any], candidates: Candidates, texts: Texts, inside: Texts) -> Remedy | None:
+    """Of changes that exclude each other, the one that reads most records; of equally good ones the first.
+
+    What was read before must still be read, or at least most of it.
+    """
     best: Remedy | None = None
     most = 0
     rivals: list[str] = []
     for candidate, reason in candidates:
         change = _merged(data, _only(candidate, texts))
         rescued = _read(data | change, texts) if change else []
-        records = sum(count for _, count in rescued)
+        lost = _lost(data, data | change, inside) if rescued else []
+        records = _records(rescued) - _records(lost)
         if records > most:
-            best, most, rivals = Remedy(change, rescued, reason), records, []
+            remark = f"; but these are then read no longer, or as other values: {_listed(lost)}" if lost else ""
+            best, most, rivals = Remedy(change, rescued, reason + remark), records, []
         elif best is not None and records == most and set(rescued) == set(best.texts) and "format" in change:
             rivals.append(change["format"])
     if best is None or not rivals:
@@ -126,6 +134,22 @@ def _best(data: dict[str, Any], candidates: Candidates, texts: Texts) -> Remedy 
     return replace(
         best, reason=f"{best.reason}, or as {' or '.join(rivals)}, which reads as many: find out which it is"
     )
+
+
+def _lost(before: dict[str, Any], after: dict[str, Any], inside: Texts) -> Texts:
+    """The texts that a changed declaration reads no longer, or as another value."""
+    words = [text for text, _ in inside]
+    old, new = (domain.encode(words).tolist() for domain in map(_declaration, (before, after)))
+    return [item for item, one, other in zip(inside, old, new, strict=True) if one != other]
+
+
+def _records(texts: Texts) -> int:
+    return sum(count for _, count in texts)
+
+
+def _listed(texts: Texts) -> str:
+    shown = ", ".join(repr(text.decode(errors="replace")) for text, _ in texts[:3])
+    return shown + (" and others" if len(texts) > 3 else "")
 
 
 def _candidates(domain: Domain, texts: Texts) -> Iterator[Candidates]:
@@ -288,9 +312,11 @@ def _inside(domain: Domain, texts: Texts) -> list[tuple[bytes, int]]:
 
 def _read(data: dict[str, Any], texts: Texts) -> list[tuple[bytes, int]]:
     """The texts that a declaration reads; none if it is not valid."""
-    declared = {key: value for key, value in data.items() if value is not None}
     try:
-        domain = read_domain(declared, ())
+        return _inside(_declaration(data), texts)
     except InputError:
         return []
-    return _inside(domain, texts)
+
+
+def _declaration(data: dict[str, Any]) -> Domain:
+    return read_domain({key: value for key, value in data.items() if value is not None}, ())
