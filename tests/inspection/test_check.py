@@ -217,3 +217,16 @@ def test_several_files_are_named_and_a_first_line_without_names_is_shown(tmp_pat
     assert f"{tmp_path / 'a.csv'}, {tmp_path / 'b.csv'}: no record was read" in text
     assert "the first line holds '39', 'State-gov', 'Male'" in text
     assert "shows you more" not in text
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_header_in_another_encoding_is_read_and_named(tmp_path, delimiter):
+    schema = hdmm.Schema({"größe": range(10), "stadt": ["Zürich", "Bern"]})
+    spec = hdmm.Spec(schema, hdmm.marginals(schema, up_to=2))
+    path = tmp_path / "l.csv"
+    path.write_bytes("größe,stadt\n4,Zürich\n5,bern\n".replace(",", delimiter).encode("latin-1"))
+    report = hdmm.check(spec, path)
+    assert 'state encoding="cp1252"' in str(report)
+    assert ('state delimiter=";"' in str(report)) is (delimiter == ";")
+    assert report.findings is not None
+    assert (report.findings.records, report.findings.used) == (2, 1)

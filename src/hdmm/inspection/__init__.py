@@ -124,6 +124,13 @@ def _checked(spec: Spec, name: str, source: Source, on_progress: Advance) -> Che
 def _in_other_layout(source: Source, needed: Sequence[str]) -> tuple[Source, list[str]]:
     """Text files read with the encoding and the delimiter that they seem to have, and what to state to do so."""
     problems: list[str] = []
+    stated = _header_encoding(source, needed)
+    if stated is not None:
+        source = _reread(source, encoding=stated)
+        problems.append(
+            f"the header is not UTF-8 text: state {example('encoding', stated)} "
+            "(the numbers below are those after that)"
+        )
     for _ in ("encoding", "delimiter"):
         files = _text_files(source)
         if not files or any(name in source.column_names() for name in needed):
@@ -139,6 +146,22 @@ def _in_other_layout(source: Source, needed: Sequence[str]) -> tuple[Source, lis
         remedy = first_line_remedy(first.path, line, first.delimiter, needed, checked=True)
         problems.append(f"{remedy} (the numbers below are those after that)")
     return source, problems
+
+
+def _header_encoding(source: Source, needed: Sequence[str]) -> str | None:
+    """The encoding in which a first line that is not UTF-8 holds most of the needed names that are not ASCII."""
+    files = _text_files(source)
+    line = files[0].first_line() if files and files[0].encoding is None else b""
+    foreign = [name for name in needed if not name.isascii()]
+    if is_utf8(line) or not foreign:
+        return None
+
+    def held(encoding: str) -> int:
+        text = line.decode(encoding, "replace")
+        return sum(name in text for name in foreign)
+
+    best = max(_ENCODINGS, key=held)
+    return best if held(best) else None
 
 
 def _text_files(source: Source) -> tuple[CsvFile, ...]:
