@@ -17,6 +17,7 @@ A message names the argument, the value and the remedy. It never contains a valu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
@@ -30,6 +31,8 @@ _MAX_WORD = 100
 """Longer words are not compared with the choices."""
 _MAX_CHOICES = 4096
 """Only this many choices are compared with a word."""
+_SIGNS = re.compile(r"[^\w]+")
+"""What stands between the words of a name."""
 
 
 class HdmmError(Exception):
@@ -96,6 +99,18 @@ def nearest(word: str, choices: Iterable[str]) -> str:
         return ""
     shown = ", ".join(repr(choice) for choice in first[:12])
     return f"; known: {shown}{', …' if len(first) > 12 else ''}"
+
+
+def unquoted(name: str, names: Iterable[str]) -> str:
+    """A hint for an unknown name that begins a known one such as zip-code, which SQL reads only in quotes.
+
+    >>> unquoted("zip", ["age", "zip-code"])
+    '; write a name with such signs in double quotes: "zip-code"'
+    >>> unquoted("age", ["zip-code"])
+    ''
+    """
+    whole = next((other for other in names if name != other and _SIGNS.split(other, 1)[0] == name), None)
+    return "" if whole is None else f'; write a name with such signs in double quotes: "{whole}"'
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:

@@ -15,7 +15,10 @@ from typing import Literal
 
 Syntax = Literal["python", "command line", "spec"]
 
-_SPEC_KEYS = ("rows", "neighbours", "id", "name", "weight", "width", "ranges", "values", "level")
+_SPEC_KEYS = (
+    *("rows", "neighbours", "id", "name", "weight", "width", "ranges", "values", "level", "levels", "min", "max", "by"),
+    *("format", "other", "missing", "decimals", "thousands", "point", "currency"),
+)
 """Arguments that a spec holds. Others, such as memory, are written as outside of it."""
 _SYNTAX: ContextVar[Syntax] = ContextVar("syntax", default="python")
 _IN_SPEC: ContextVar[bool] = ContextVar("in_spec", default=False)
@@ -56,6 +59,10 @@ def example(name: str, value: str | float | bool | None, *, option: str | None =
         if value is True:
             return argument(name, option=option)
         return given(name, shlex.quote(str(value)), option=option)
+    if _syntax(name) == "spec" and isinstance(value, bool):
+        return given(name, str(value).lower(), option=option)
+    if _syntax(name) == "spec" and isinstance(value, str) and not value.isalnum():
+        return given(name, json.dumps(value, ensure_ascii=False), option=option)
     if _syntax(name) == "spec" or not isinstance(value, str):
         return given(name, str(value), option=option)
     return given(name, json.dumps(value, ensure_ascii=False), option=option)

@@ -273,3 +273,25 @@ def test_tables_have_other_digits_on_request(run, planned, workplace: Path):
     shown = [row.split(",")[1:] for row in short.splitlines()[1:]]
     printed = [row.split()[1:] for row in run(*asked[:-1]).out.splitlines()[2:-1]]
     assert [[float(cell) for cell in row] for row in printed] == [[float(cell) for cell in row] for row in shown]
+
+
+DECLARATIONS = {
+    "a month of 13": ("{date: [2021-13-01, 2021-12-31]}", "date: '2021-13-01': expected a date"),
+    "a range that is empty": ("{date: [2021-12-31, 2021-01-01]}", "[2021-12-31, 2021-01-01]: the domain is empty"),
+    "a format without a year": ('{date: [2021, 2022], format: "%d/%m"}', "format: '%d/%m': a year is missing"),
+    "a format without a day": ('{date: [2021, 2022], format: "%m/%Y"}', "or declare by: month"),
+    "an unknown size": (
+        "{date: [2021, 2022], by: fortnight}",
+        "by: 'fortnight': expected a size of cells; known: 'day'",
+    ),
+    "a point of integers": ('{min: 0, max: 9, point: ","}', "leave it out, or add decimals: true"),
+    "two meanings": ('{min: 0, max: 9, thousands: ".", decimals: true}', 'declare another point, such as point: ","'),
+    "edges": ("{bins: [0, 10, 5]}", "edges 10, 5: edges must increase"),
+    "a missing value that is one": ("{values: [F, M], missing: [M]}", "missing: 'M': is also the value 'M'"),
+}
+
+
+@pytest.mark.parametrize(("declaration", "message"), DECLARATIONS.values(), ids=DECLARATIONS)
+def test_a_declaration_is_refused_in_the_words_of_a_spec(run, workplace: Path, declaration: str, message: str):
+    (workplace / "spec.yaml").write_text(SPEC.replace("[F, M]", declaration))
+    refused(run, workplace, ["plan", "spec.yaml"], message)

@@ -37,7 +37,9 @@ def test_a_reader_is_read_once_and_a_second_release_is_refused() -> None:
     assert released(reader) == COUNTS
     source = open_source(TABLE.to_reader())
     count(source, SCHEMA, [("sex",)])
-    with pytest.raises(FaultError, match="a stream can be read only once; make a new one for every release"):
+    with pytest.raises(
+        FaultError, match="a stream can be read only once; make a new one for every check and every release"
+    ):
         count(source, SCHEMA, [("sex",)])
 
 
@@ -65,6 +67,13 @@ class Stream:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         self.asked += 1
         return self.table.to_reader(max_chunksize=1).__arrow_c_stream__(requested_schema)
+
+
+def test_a_stream_that_was_read_before_is_refused_before_it_looks_empty() -> None:
+    reader = TABLE.to_reader()
+    assert released(reader) == COUNTS
+    with pytest.raises(DataError, match="a stream can be read only once"):
+        open_source(reader)
 
 
 def test_anything_with_the_stream_interface_is_read_and_asked_once() -> None:

@@ -76,6 +76,7 @@ SOURCES = {
     "parquet": parquet,
     "arrow": lambda _, rows: arrow(rows),
     "pandas": lambda _, rows: pd.DataFrame(rows, columns=list(NAMES)),
+    "stream": lambda _, rows: pa.RecordBatchReader.from_batches(arrow(rows).schema, arrow(rows).to_batches()),
     "polars": lambda _, rows: pl.DataFrame(rows, schema=list(NAMES), orient="row"),
     "duckdb": in_duckdb,
     "sqlite": in_sqlite,
@@ -116,9 +117,11 @@ def test_people_with_too_many_records_are_counted(source, tmp_path):
 def test_the_used_records_are_those_that_a_release_counts(source, tmp_path):
     plan = hdmm.select(WORKLOAD, "gaussian", restarts=1)
     budget = hdmm.Budget(rho="1e5")
-    data = source(tmp_path, ROWS)
+    used = findings_of(SPEC, source(tmp_path, ROWS)).used
+    (tmp_path / "again").mkdir()
+    data = source(tmp_path / "again", ROWS)
     table = hdmm.release(plan, data, budget, ledger=None).answer(hdmm.Workload(SCHEMA).add("all"))["all"]
-    assert round(table["answer"][0].as_py()) == findings_of(SPEC, data).used
+    assert round(table["answer"][0].as_py()) == used
 
 
 def test_a_column_that_is_not_there_is_named_and_the_others_are_looked_at(tmp_path):
@@ -140,7 +143,10 @@ def test_a_column_that_is_not_there_is_named_and_the_others_are_looked_at(tmp_pa
         (b"1,2,3\n4,5,6\n", "the first line must be a header"),
         (b'"sex","age","state"\n"1","F",5,"CA"\n"2","M",5,"CA"\n', "row.names = FALSE"),
         (b'sex,age,state\nF,5,"CA\nstill",6\n', "an odd number of quotes"),
-        (b"sex,age,state\nF,5\nF,5,CA\n", "1 lines do not have 3 fields"),
+        (
+            b"sex,age,state\nF,5\nF,5,CA\n",
+            "1 line does not have 3 fields as the header does, and is not read (1 line has 2)",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_file_as_a_whole_is_said(tmp_path, content, advice):
@@ -188,6 +194,8 @@ def test_a_release_never_looks_at_records_in_this_way(source, tmp_path, monkeypa
         monkeypatch.setattr(f"hdmm.data.{name}", looked)
     with pytest.raises((AssertionError, DataError)):
         hdmm.check(SPEC, data)
+    (tmp_path / "again").mkdir()
+    data = source(tmp_path / "again", ROWS)
     plan = hdmm.select(WORKLOAD, "gaussian", restarts=1, operators=[hdmm.operators.Residual()])
     release = hdmm.release(plan, data, hdmm.Budget(rho="1"), ledger=None, out=tmp_path / "out")
     assert release.table("b").num_rows == 3
@@ -200,3 +208,25 @@ def test_the_import_contracts_keep_a_check_and_releases_apart():
     assert {"measure", "inspection"} <= {name.strip() for name in row.split("|")}  # of one row, none imports another
     protected = contracts["Nothing that is published looks at records"]
     assert set(protected["allowed_importers"]) == {"hdmm.data", "hdmm.inspection"}
+
+
+def test_several_files_are_named_and_a_first_line_without_names_is_shown(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("39, State-gov, Male\n50, Private, Male\n")
+    text = str(hdmm.check(SPEC, [tmp_path / "a.csv", tmp_path / "b.csv"]))
+    assert f"{tmp_path / 'a.csv'}, {tmp_path / 'b.csv'}: no record was read" in text
+    assert "the first line holds '39', 'State-gov', 'Male'" in text
+    assert "shows you more" not in text
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_header_in_another_encoding_is_read_and_named(tmp_path, delimiter):
+    schema = hdmm.Schema({"größe": range(10), "stadt": ["Zürich", "Bern"]})
+    spec = hdmm.Spec(schema, hdmm.marginals(schema, up_to=2))
+    path = tmp_path / "l.csv"
+    path.write_bytes("größe,stadt\n4,Zürich\n5,bern\n".replace(",", delimiter).encode("latin-1"))
+    report = hdmm.check(spec, path)
+    assert 'state encoding="cp1252"' in str(report)
+    assert ('state delimiter=";"' in str(report)) is (delimiter == ";")
+    assert report.findings is not None
+    assert (report.findings.records, report.findings.used) == (2, 1)

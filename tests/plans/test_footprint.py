@@ -18,7 +18,7 @@ from hdmm.estimators.joint import JointLeastSquares
 from hdmm.estimators.least_squares import local_least_squares
 from hdmm.matrix import Dense, Identity, Kron, Prefix, Spiked
 from hdmm.memory import limit, workspace
-from hdmm.memory.limit import memory_allowed, memory_size
+from hdmm.memory.limit import memory_allowed, memory_size, more_memory
 from hdmm.plans import footprint
 from hdmm.plans.footprint import _surely_fits, check_disk, check_memory, needed
 from hdmm.strategy import Block, Strategy
@@ -137,6 +137,20 @@ def test_files_that_do_not_fit_are_refused_before_anything_is_charged(monkeypatc
 @pytest.mark.parametrize(("text", "size"), [("8GB", 8 * GB), (" 500 mb", 5 * 10**8), ("1.5GiB", 3 << 29), (77, 77)])
 def test_sizes(text, size):
     assert memory_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("limit", "needed", "advice"),
+    [
+        (300 * 10**6, None, ', or allow more memory (memory="8GB")'),
+        (13 * GB, None, ', or allow more memory (memory="26GB")'),
+        (13 * GB, 100 * GB, ', or allow more memory (memory="100GB")'),
+        (13 * GB, 10**18, ""),
+    ],
+)
+def test_more_memory_is_advised_if_it_is_more_and_would_help(limit, needed, advice):
+    with memory_allowed(limit):
+        assert more_memory(needed) == advice
 
 
 @pytest.mark.parametrize("text", ["", "8", "GB", "-1GB", "0GB", "8 gigs", 0, -5, True, 1.5])

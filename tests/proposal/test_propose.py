@@ -188,3 +188,43 @@ def test_a_proposed_domain_holds_every_value(tmp_path_factory, columns):
     spec = Spec.load(directory / "spec.yaml")
     tables = count(open_source(path), spec.schema, [(name,) for name in spec.schema])
     assert {int(table.sum()) for table in tables} == {60}
+
+
+HEADERLESS = {
+    "numbers and words": "39, State-gov, Male, 2174\n50, Private, Male, 0\n38, State-gov, Female, 0\n",
+    "dates and words": "2021-03-01,F,NY\n2021-03-02,M,NY\n2021-03-05,F,CA\n",
+    "words": "F,NY\nM,NY\nF,NY\n",
+}
+
+
+@pytest.mark.parametrize("text", HEADERLESS.values(), ids=HEADERLESS)
+def test_a_first_line_that_is_a_record_is_no_header(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match="the first line seems to be a record; write a header"):
+        by_values(tmp_path / "t.csv")
+
+
+def test_a_name_that_is_also_a_value_is_still_a_name(tmp_path):
+    (tmp_path / "t.csv").write_text("male,smoker,age\nmale,no,3\nfemale,yes,4\n")
+    assert len(by_values(tmp_path / "t.csv").attributes) == 3
+
+
+DATES = {
+    "which is first is not known": ("01/02/2021 03/04/2021", True),
+    "a month of 13 tells": ("01/02/2021 03/13/2021", False),
+    "a year first tells": ("2021/02/01 2021/04/03", False),
+}
+
+
+@pytest.mark.parametrize(("texts", "unclear"), DATES.values(), ids=DATES)
+def test_an_order_of_day_and_month_that_is_a_guess_is_called_one(tmp_path, texts, unclear):
+    (tmp_path / "t.csv").write_text("day\n" + "\n".join(texts.split() * 20) + "\n")
+    text = render(by_values(tmp_path / "t.csv"))
+    assert ("may also be written as %d/%m/%Y" in text) is unclear
+
+
+@pytest.mark.parametrize("word", ["<NA>", "NaT", "\\N", "(null)", "#NULL!"])
+def test_what_programs_write_for_a_missing_value_is_one(tmp_path, word):
+    (tmp_path / "t.csv").write_text("age\n" + "".join(f"{at % 60}\n{word}\n" for at in range(200)))
+    (proposed,) = by_values(tmp_path / "t.csv").attributes
+    assert proposed.domain["missing"] == [word]

@@ -214,7 +214,7 @@ def test_a_year_of_thousands_of_digits_is_refused() -> None:
         (("2021", "2022"), {"format": "%d.%m"}, "format='%d.%m': a year is missing; write for example"),
         (("2021", "2022"), {"format": "%Y"}, "format='%Y': a month is missing"),
         (("2021", "2022"), {"format": "%Y %d", "by": "year"}, "a month is missing"),
-        (("2021", "2022"), {"format": "%m/%Y"}, "a day is missing; .* or declare by: month"),
+        (("2021", "2022"), {"format": "%m/%Y"}, 'a day is missing; .* or declare by="month"'),
         (("2021", "2022"), {"format": "%d.%m.%Q"}, "'%Q' is not a directive; known: %Y"),
         (("2021", "2022"), {"format": "%d.%m.%Y%"}, "'%' is not a directive"),
         (("2021", "2022"), {"format": "%-d.%m.%Y"}, "'%-' is not a directive"),
@@ -599,7 +599,7 @@ def test_a_number_without_leading_zeros_is_a_time_of_digits() -> None:
         (("08:00", "25:00"), {}, "last='25:00': expected a time of whole minutes, for example '08:30', or '24:00'"),
         (("08:00", "09:00"), {"by": "second"}, "by='second': expected a size of cells"),
         (("08:00", "09:00"), {"format": "%M"}, "format='%M': an hour is missing"),
-        (("08:00", "09:00"), {"by": "minute", "format": "%H"}, "a minute is missing; .* or declare by: hour"),
+        (("08:00", "09:00"), {"by": "minute", "format": "%H"}, 'a minute is missing; .* or declare by="hour"'),
     ],
     ids=str,
 )

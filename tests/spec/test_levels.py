@@ -214,7 +214,10 @@ MISTAKES = {
         "{merged: {p: integer}}",
         "schema.a.merged.p: 'integer' does not say which values there are",
     ),
-    "a part with a wrong domain": ("{merged: {p: {min: 1, max: 0}}}", "schema.a.merged.p: min=1, max=0: the domain is"),
+    "a part with a wrong domain": (
+        "{merged: {p: {min: 1, max: 0}}}",
+        "schema.a.merged.p: min: 1, max: 0: the domain is",
+    ),
     "a part that is merged": ("{merged: {p: {merged: {q: boolean}}}}", "schema.a: part 'p': it is merged itself"),
     "merged and values": ("{merged: {p: boolean}, values: [x]}", "expected exactly one of values, min and max, bins"),
     "a part with the name of an attribute": (

@@ -343,7 +343,7 @@ ATTRIBUTES = {
     "a bound that is no number": ("{min: 0, max: nine}", "schema.age.max: 'nine' is not an integer"),
     "a bound with a point": ("{min: 0, max: 9.0}", "schema.age.max: '9.0' is not an integer"),
     "a bound that is a list": ("{min: 0, max: [9]}", "schema.age.max: expected a single value"),
-    "bounds in the wrong order": ("{min: 0, max: -1}", "min=0, max=-1: the domain is empty; min must not exceed max"),
+    "bounds in the wrong order": ("{min: 0, max: -1}", "min: 0, max: -1: the domain is empty; min must not exceed max"),
     "a value twice": ("[F, F]", "schema.age: value 'F' is listed twice"),
     "no values": ("[]", "an attribute needs at least one value"),
     "a list as value": ("[F, [M]]", "expected a single value"),

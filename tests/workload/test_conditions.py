@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdmm.errors import WorkloadError
-from hdmm.schema import Bins, Boolean, Domain, Integers, Listed
+from hdmm.schema import Bins, Boolean, Dates, Domain, Integers, Listed
 from hdmm.workload.conditions import holds
 
 OTHER, MISSING = "other", "missing"
@@ -358,8 +358,15 @@ REFUSED: dict[str, tuple[str, Domain, str]] = {
     ),
     "letters counted from 0": ("SUBSTRING(age, 0, 1) = 'F'", SEX, "letters are counted from 1, and lengths from 0"),
     "a count of letters that is no number": ("LEFT(age, 'a') = 'F'", SEX, "\"'a'\" is not an integer; write one here"),
-    "a cast": ("CAST(age AS INT) = 5", AGE, "CAST is not supported; compare the attribute itself"),
+    "a cast": ("CAST(age AS INT) = 5", AGE, "CAST is not supported; use the attribute itself"),
     "IS beside a comparison": ("age = 5 IS TRUE", AGE, "is ambiguous beside a comparison; put what IS is about in"),
+    "a date without quotes": ("age > 2021-03-01", Dates("2021", "2021"), "is a subtraction; write a date in quotes"),
+    "the day of today": ("age > CURRENT_DATE", Dates("2021", "2021"), "a plan does not depend on the day"),
+    "an interval": (
+        "age > DATE '2021-03-01' + INTERVAL 1 MONTH",
+        Dates("2021", "2021"),
+        "write the dates that you mean",
+    ),
     "a value alone": ("1", AGE, "'1' is not a condition: it is not boolean"),
     "an empty list": ("age IN ()", AGE, f"is not supported; {USE}"),
     "a regular expression": ("age SIMILAR TO 'a'", SEX, f"is not supported; {USE}"),

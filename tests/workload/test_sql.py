@@ -207,6 +207,12 @@ REFUSED = {
     "SELECT COUNT(*) FROM t WHERE age = sex": "'age' and 'sex' are attributes of their own",
     "SELECT sex, COUNT(*) FROM t WHERE age > 99 GROUP BY age, sex": "no value of 'age' satisfies it",
     "SELECT age / 2, COUNT(*) FROM t WHERE age > 99 GROUP BY 1": "no value of 'age' satisfies it",
+    "SELECT SUM(CASE WHEN age > 3 THEN 1 ELSE 0 END) FROM t": r"select COUNT\(\*\) FILTER \(WHERE",
+    'SELECT COUNT(*) FROM t WHERE "home-state" = "CA"': "as a value of 'home-state' it is written in single quotes",
+    "SELECT COUNT(*) FROM t WHERE home-state = 'CA'": 'write a name with such signs in double quotes: "home-state"',
+    "SELECT COUNT(*) FROM t WHERE GREATEST(age, 3) = 3": "is not supported; use CASE WHEN",
+    "SELECT COUNT(*) FROM t WHERE starts_with(sex, 'F')": "is not supported; use LIKE",
+    "SELECT WIDTH_BUCKET(age, 0, 8, 4), COUNT(*) FROM t GROUP BY 1": "use arithmetic such as age / 10",
     "DELETE FROM t": "only SELECT is supported",
     "SELECT (": "not valid SQL",
     "": "there is no statement",
@@ -217,6 +223,35 @@ REFUSED = {
 def test_what_is_not_a_count_is_refused(sql, message):
     with pytest.raises(WorkloadError, match=message):
         hdmm.Workload(SCHEMA).add_sql("q", sql)
+
+
+LABELS = {
+    "age NOT IN (1, 2)": "age NOT IN (1, 2)",
+    "NOT age IN (1, 2)": "age NOT IN (1, 2)",
+    "t.age NOT BETWEEN 1 AND 2": "age NOT BETWEEN 1 AND 2",
+    "age IS NOT NULL": "age IS NOT NULL",
+    "(age > 1) IS NOT TRUE": "(age > 1) IS NOT TRUE",
+    "NOT age = 1": "NOT age = 1",
+}
+
+
+@pytest.mark.parametrize(("condition", "label"), LABELS.items())
+def test_a_condition_is_labelled_as_people_write_it(condition, label):
+    (product,) = hdmm.Workload(SCHEMA).add_sql("q", f"SELECT COUNT(*) FROM t WHERE {condition}").products
+    assert product.predicates["age"].labels("age", SCHEMA["age"]) == [label]
+
+
+def test_a_date_is_labelled_as_it_was_written():
+    schema = hdmm.Schema(day=hdmm.Dates("2021-01-01", "2021-12-31"))
+    (product,) = hdmm.Workload(schema).add_sql("q", "SELECT COUNT(*) FROM t WHERE day > DATE '2021-03-01'").products
+    assert product.predicates["day"].labels("day", schema["day"]) == ["day > DATE '2021-03-01'"]
+
+
+def test_a_function_that_cannot_be_written_prints_nothing(caplog):
+    schema = hdmm.Schema(day=hdmm.Dates("2021-01-01", "2021-12-31"))
+    with pytest.raises(WorkloadError):
+        hdmm.Workload(schema).add_sql("q", "SELECT to_char(day, 'YYYY-MM'), COUNT(*) FROM t GROUP BY 1")
+    assert caplog.records == []
 
 
 def test_the_refusal_names_the_product():

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
 
-MOST_TEXTS = 20
-"""Distinct texts outside a domain that are kept for a column: the most frequent ones."""
+MOST_TEXTS = 1000
+"""Distinct texts of a column that are kept: the most frequent of those outside its domain, or in the cell "other".
+Of those that are declared values, the first ones."""
 
 
 @final
@@ -30,6 +31,10 @@ class ColumnFindings:
     """Records in the cell "missing"."""
     other: int = 0
     """Records in the cell "other"."""
+    other_texts: tuple[tuple[bytes, int], ...] = ()
+    """The most frequent texts in the cell "other", trimmed, each with its number of records."""
+    inside_texts: tuple[tuple[bytes, int], ...] = ()
+    """Some texts of declared values, trimmed, each with its number of records."""
 
 
 @final

@@ -103,20 +103,19 @@ def is_header(names: Sequence[str], needed: Sequence[str]) -> bool:
     return found >= max(2, len(needed) / 2)
 
 
-def first_line_remedy(path: Path, line: bytes, delimiter: str, needed: Sequence[str]) -> str:
-    """Why the first line of a text file names no needed columns, and what to do."""
+def first_line_remedy(path: Path, line: bytes, delimiter: str, needed: Sequence[str], *, checked: bool = False) -> str:
+    """Why the first line of a text file names no needed columns, and what to do; a check has more to say itself."""
     kind = _kind(path, line)
     if kind is not None:
         return kind
     if not line:
         return "the file is empty; its first line must name the attributes"
-    for encoding in ("utf-16-le", "utf-16-be"):
-        if line.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_header_line(_recoded(line, encoding), delimiter, needed):
-            return f"the file is UTF-16: state {example('encoding', 'utf-16')}"
-    for other, word in _DELIMITERS.items():
-        if other != delimiter and _is_header_line(line, other, needed):
-            stated = example("delimiter", word)
-            return f"its fields are separated by {'tabs' if word == 'tab' else repr(other)}: state {stated}"
+    match other_layout(line, delimiter, needed):
+        case "encoding", encoding:
+            return f"the file is UTF-16: state {example('encoding', encoding)}"
+        case "delimiter", word:
+            separator = "tabs" if word == "tab" else repr(word)
+            return f"its fields are separated by {separator}: state {example('delimiter', word)}"
     if needed and sum(f'"{name}":'.encode() in line.replace(b" ", b"") for name in needed) * 2 >= len(needed):
         return f"it {either(python=_JSON[1], command=_JSON[0])}"
     if not line.strip():
@@ -125,8 +124,24 @@ def first_line_remedy(path: Path, line: bytes, delimiter: str, needed: Sequence[
         f"the first line must be a header that names the attributes, separated by {delimiter!r}, exactly as the schema "
         "does. If the file has no header, or lines above it, add or remove lines; the file must be UTF-8 text, or its "
         f"encoding stated ({example('encoding', 'latin-1')}), and so must another separator "
-        f"({example('delimiter', ';')}). hdmm check SPEC DATA shows you more"
+        f"({example('delimiter', ';')})"
+        + (
+            ""
+            if checked
+            else f". {either(python='hdmm.check(spec, data)', command='hdmm check SPEC DATA')} shows you more"
+        )
     )
+
+
+def other_layout(line: bytes, delimiter: str, needed: Sequence[str]) -> tuple[str, str] | None:
+    """The encoding or the delimiter with which a first line is a header, as an option and its value."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        if line.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_header_line(_recoded(line, encoding), delimiter, needed):
+            return "encoding", "utf-16"
+    for other, word in _DELIMITERS.items():
+        if other != delimiter and _is_header_line(line, other, needed):
+            return "delimiter", word
+    return None
 
 
 def _kind(path: Path, line: bytes) -> str | None:

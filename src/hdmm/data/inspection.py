@@ -10,13 +10,13 @@ from typing import Any, final
 import numpy as np
 
 from hdmm.data.fields import Distinct
-from hdmm.data.findings import ColumnFindings, Findings, LineFindings, PeopleFindings, most_frequent
+from hdmm.data.findings import MOST_TEXTS, ColumnFindings, Findings, LineFindings, PeopleFindings, most_frequent
 from hdmm.privacy.unit import Unit
 from hdmm.schema import OUTSIDE, Domain, Schema
 from hdmm.schema.text import BLANKS
 
 _MAX_DISTINCT = 1 << 18
-"""Distinct texts outside a domain that are counted at a time; then the rarer half is forgotten."""
+"""Distinct texts that are counted at a time; then the rarer half is forgotten."""
 
 
 @final
@@ -79,13 +79,41 @@ class Inspection:
 
 @final
 @dataclass
+class _Texts:
+    """Distinct texts, trimmed, and how often each occurs; of very many the most frequent ones."""
+
+    counts: Counter[bytes] = field(default_factory=Counter)
+    forgotten: int = 0
+
+    @property
+    def distinct(self) -> int:
+        return len(self.counts) + self.forgotten
+
+    def add(self, texts: list[bytes], times: np.ndarray, chosen: np.ndarray) -> None:
+        for number in np.flatnonzero(chosen & (times > 0)).tolist():
+            self.counts[texts[number].strip(BLANKS)] += int(times[number])
+        if len(self.counts) > _MAX_DISTINCT:
+            kept = Counter(dict(self.counts.most_common(_MAX_DISTINCT // 2)))
+            self.forgotten += len(self.counts) - len(kept)
+            self.counts = kept
+
+    def add_some(self, texts: list[bytes], times: np.ndarray, chosen: np.ndarray) -> None:
+        """Count texts, as long as there are few different ones."""
+        if len(self.counts) < MOST_TEXTS:
+            for number in np.flatnonzero(chosen & (times > 0))[:MOST_TEXTS].tolist():
+                self.counts[texts[number].strip(BLANKS)] += int(times[number])
+
+
+@final
+@dataclass
 class ColumnInspection:
     """The values of one column so far."""
 
     domain: Domain
-    texts: Counter[bytes] = field(default_factory=Counter)
+    texts: _Texts = field(default_factory=_Texts)
+    other_texts: _Texts = field(default_factory=_Texts)
+    inside_texts: _Texts = field(default_factory=_Texts)
     outside: int = 0
-    forgotten: int = 0
     missing: int = 0
     other: int = 0
 
@@ -95,19 +123,19 @@ class ColumnInspection:
         self.outside += int(times[codes == OUTSIDE].sum())
         if self.domain.other:
             self.other += int(times[codes == self.domain.declared].sum())
+            self.other_texts.add(texts, times, codes == self.domain.declared)
         if self.domain.missing:
             self.missing += int(times[codes == self.domain.size - 1].sum())
-        for number in np.flatnonzero((codes == OUTSIDE) & (times > 0)).tolist():
-            self.texts[texts[number].strip(BLANKS)] += int(times[number])
-        if len(self.texts) > _MAX_DISTINCT:
-            kept = Counter(dict(self.texts.most_common(_MAX_DISTINCT // 2)))
-            self.forgotten += len(self.texts) - len(kept)
-            self.texts = kept
+        self.texts.add(texts, times, codes == OUTSIDE)
+        self.inside_texts.add_some(texts, times, (codes != OUTSIDE) & (codes < self.domain.declared))
         return codes != OUTSIDE
 
     def findings(self) -> ColumnFindings:
-        distinct = len(self.texts) + self.forgotten
-        return ColumnFindings(self.outside, distinct, most_frequent(self.texts), self.missing, self.other)
+        texts, others, inside = (
+            most_frequent(some.counts) for some in (self.texts, self.other_texts, self.inside_texts)
+        )
+        distinct = self.texts.distinct
+        return ColumnFindings(self.outside, distinct, texts, self.missing, self.other, others, inside)
 
 
 def inspected(chunks: Iterator[RawChunk], schema: Schema, unit: Unit) -> Findings:

@@ -85,18 +85,20 @@ class Relation(Source):
 
     @final
     def inspect(self, schema: Schema, unit: Unit, on_progress: Advance = unheard) -> Findings:
-        everything = Unit(rows=unit.rows, neighbours=unit.neighbours)
-        ((records,),) = self.count(CountRequest(schema.only([]), [()], everything))
-        ((inside,),) = self.count(CountRequest(schema, [()], everything))
         with self._tried(), self.opened() as view:
-            table = _needed(view, schema, unit.id, records=True)
+            table = _needed(view, schema, unit.id, records=True)  # once: a stream cannot be read again
+
+            def count(part: Schema, of: Unit) -> int:
+                ((counted,),) = _count(view.engine, table, CountRequest(part, [()], of))
+                return int(counted)
+
+            everything = Unit(rows=unit.rows, neighbours=unit.neighbours)
+            records, inside = count(schema.only([]), everything), count(schema, everything)
             columns = inspect_columns(view.engine, table, schema, on_progress)
             if unit.id is None:
-                return Findings(int(records), int(inside), columns)
-            people = people_in(view.engine, table, unit)
-        ((used,),) = self.count(CountRequest(schema, [()], unit))
-        counted = replace(people, uncounted=int(inside - used))
-        return Findings(int(records), int(used), columns, counted)
+                return Findings(records, inside, columns)
+            people, used = people_in(view.engine, table, unit), count(schema, unit)
+            return Findings(records, used, columns, replace(people, uncounted=inside - used))
 
     @contextmanager
     def _tried(self) -> Iterator[None]:

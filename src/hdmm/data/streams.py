@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
+from weakref import WeakSet
 
 from hdmm.data.arrow import readable_batches
 from hdmm.data.engine import in_process
@@ -18,6 +19,9 @@ from hdmm.errors import DataError, FaultError
 
 _BATCH_ROWS = 1 << 16
 """Rows that a relation hands over at a time."""
+_ONCE = "a stream can be read only once; make a new one for every check and every release"
+_READ: WeakSet[Any] = WeakSet()
+"""Streams that were read: what remains of them looks like no records."""
 
 
 @final
@@ -52,12 +56,13 @@ def stream(data: Any) -> Batches:
         raise DataError(
             f"data: {type(data).__name__} cannot be read as a stream of records ({type(error).__name__}); give a table"
         ) from None
-    read: list[bool] = []
+    if reader in _READ:
+        raise DataError(f"data: {_ONCE}")
 
     def batches(names: Sequence[str]) -> Iterator[Any]:
-        if read:
-            raise FaultError("data: a stream can be read only once; make a new one for every release")
-        read.append(True)
+        if reader in _READ:
+            raise FaultError(f"data: {_ONCE}")
+        _READ.add(reader)
         return (batch.select(names) for batch in reader)
 
     return Batches(reader.schema, batches)

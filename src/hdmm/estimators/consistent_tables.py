@@ -25,9 +25,8 @@ from hdmm.estimators.estimator import LinearEstimator, Noise
 from hdmm.estimators.marginal import MarginalLeastSquares
 from hdmm.matrix import Array
 from hdmm.matrix.axes import Axes
-from hdmm.memory.limit import memory_limit
+from hdmm.memory.limit import memory_limit, more_memory
 from hdmm.strategy import Block, Strategy
-from hdmm.syntax import example
 from hdmm.text import bytes_text
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -83,7 +82,7 @@ def nonnegative_tables(
     if cells * _CELL_BYTES > memory_limit():
         raise TooLargeError(
             f"non-negative tables need {bytes_text(cells * _CELL_BYTES)}; the limit is {bytes_text(memory_limit())}: "
-            f"use the unbiased tables, or allow more memory ({example('memory', '8GB')})"
+            f"use the unbiased tables{more_memory()}"
         )
     for axes, product in products.items():
         if not estimator.supports(product):

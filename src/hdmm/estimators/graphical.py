@@ -24,9 +24,8 @@ from hdmm.estimators.biased import LEAST_VARIANCE, BiasedEstimator, estimated_to
 from hdmm.estimators.estimator import LinearEstimator, Noise, weighing_variances
 from hdmm.matrix import Array, Identity
 from hdmm.matrix.axes import Axes
-from hdmm.memory import memory_limit
+from hdmm.memory import memory_limit, more_memory
 from hdmm.strategy import Block, Strategy
-from hdmm.syntax import example
 from hdmm.text import bytes_text, count_text
 from hdmm.workload import EncodedProduct
 
@@ -121,8 +120,8 @@ def check_tree(strategy: Strategy) -> None:
     if cells * _CELL_BYTES > memory_limit():
         raise TooLargeError(
             f"Private-PGM needs {bytes_text(cells * _CELL_BYTES)} for a junction tree of {count_text(cells)} cells; "
-            f"the limit is {bytes_text(memory_limit())}: use non-negative least squares, or allow more memory "
-            f"({example('memory', '8GB')})"
+            f"the limit is {bytes_text(memory_limit())}: use non-negative least squares"
+            f"{more_memory()}"
         )
 
 

@@ -25,9 +25,9 @@ from hdmm.errors import ArtefactError, FaultError, TooLargeError
 from hdmm.files import scratch
 from hdmm.files.atomic import already_there, check_new, open_regular, sync_directory
 from hdmm.files.structure import Structure
-from hdmm.memory.limit import memory_limit
+from hdmm.memory.limit import memory_limit, more_memory
 from hdmm.numbers import NumberError, integer, real, shown
-from hdmm.syntax import either, example
+from hdmm.syntax import either
 from hdmm.text import bytes_text, count_text
 
 Integers = NDArray[np.int64]
@@ -177,7 +177,7 @@ def _check_structure(kind: str, structure: Structure, name: str) -> None:
     if structure.memory > max(memory_limit(), _FREE_MEMORY):
         raise TooLargeError(
             f"{name}: takes about {bytes_text(structure.memory)} to read; the limit is {bytes_text(memory_limit())}: "
-            f"plan for fewer products, or allow more memory ({example('memory', '8GB')})"
+            f"plan for fewer products{more_memory()}"
         )
 
 

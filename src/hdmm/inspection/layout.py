@@ -10,6 +10,11 @@ from hdmm.data.header import first_line_remedy
 from hdmm.data.lines import header
 from hdmm.errors import closest, plain_word
 
+_MOST_NAMES = 100
+"""Names of columns that are listed."""
+_LONGEST_NAME = 60
+"""Characters of a name that are shown."""
+
 
 def header_problems(path: Path, line: bytes, delimiter: str, needed: Sequence[str]) -> Iterator[str]:
     """Why needed columns are not found in a file's first line."""
@@ -17,7 +22,8 @@ def header_problems(path: Path, line: bytes, delimiter: str, needed: Sequence[st
     if any(name in names for name in needed):
         yield from column_problems(names, needed)
     else:
-        yield f"no column of the schema is found: {first_line_remedy(path, line, delimiter, needed)}"
+        yield f"no column of the schema is found: {first_line_remedy(path, line, delimiter, needed, checked=True)}"
+        yield f"the first line holds {_listed(names)}"
 
 
 def column_problems(columns: Sequence[str], needed: Sequence[str]) -> Iterator[str]:
@@ -30,7 +36,15 @@ def column_problems(columns: Sequence[str], needed: Sequence[str]) -> Iterator[s
         if columns.count(name) > 1:
             yield f"there is more than one column {name!r}; keep one of them"
     if absent:
-        yield f"the columns are {', '.join(map(repr, columns))}"
+        yield f"the columns are {_listed(columns)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of columns; very long or very many ones are cut."""
+    cut = [
+        repr(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…") for name in names[:_MOST_NAMES]
+    ]
+    return ", ".join(cut) + (f" and {len(names) - len(cut)} more" if len(names) > len(cut) else "")
 
 
 def has_row_names(lines: LineFindings, records: int) -> bool:
@@ -42,24 +56,31 @@ def line_problems(lines: LineFindings, records: int) -> Iterator[str]:
     """Why lines are no records."""
     if has_row_names(lines, records):
         yield (
-            f"{lines.widths[lines.fields + 1]:,} lines have one field more than the header, as R writes the names of "
+            f"{_lines(lines.widths[lines.fields + 1])} one field more than the header, as R writes the names of "
             "rows; write the file with row.names = FALSE, or put a name for them before the others in the first line "
             "(the numbers below are those after that)"
         )
     elif lines.widths:
         common = sorted(lines.widths.items(), key=lambda item: -item[1])[:3]
-        listed = ", ".join(f"{count:,} with {width}" for width, count in common)
+        listed = ", ".join(f"{_lines(count)} {width}" for width, count in common)
+        broken = sum(lines.widths.values())
         yield (
-            f"{sum(lines.widths.values()):,} lines do not have {lines.fields} fields as the header does ({listed}); "
-            "quote fields that hold the delimiter"
+            f"{broken:,} {'line does' if broken == 1 else 'lines do'} not have {lines.fields} fields as the header "
+            f"does, and {'is' if broken == 1 else 'are'} not read ({listed}); quote fields that hold the delimiter"
         )
     if lines.unbalanced:
+        hold = "line holds" if lines.unbalanced == 1 else "lines hold"
         yield (
-            f"{lines.unbalanced:,} lines hold an odd number of quotes: perhaps a quoted field holds line breaks, which "
+            f"{lines.unbalanced:,} {hold} an odd number of quotes: perhaps a quoted field holds line breaks, which "
             "are not read; replace them, or convert the file to Parquet"
         )
     if lines.long:
-        yield f"{lines.long:,} lines are longer than a mebibyte, and are not read"
+        are = "line is" if lines.long == 1 else "lines are"
+        yield f"{lines.long:,} {are} longer than a mebibyte, and not read"
+
+
+def _lines(count: int) -> str:
+    return f"{count:,} line has" if count == 1 else f"{count:,} lines have"
 
 
 def _near(name: str, columns: Sequence[str]) -> str | None:

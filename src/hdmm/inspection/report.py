@@ -71,7 +71,7 @@ class CheckReport:
         if self.findings is not None:
             yield from _columns(self.spec, self.findings, self.advice or {})
         if self.clean:
-            yield "nothing to mend: every record is used"
+            yield "\nevery record is used" if self.advice else "nothing to mend: every record is used"
 
 
 def _about(spec: Spec) -> Iterator[str]:
@@ -123,7 +123,13 @@ def _columns(spec: Spec, found: Findings, advice: dict[str, Advice]) -> Iterator
     for name, column in found.columns.items():
         if column.outside:
             yield from _column(name, column, advice[name])
-    declared = {name: one.declaration for name, one in advice.items() if one.remedies and name in spec.schema.names}
+        if name in advice and advice[name].regained:
+            yield from _others(name, column, advice[name])
+    declared = {
+        name: one.declaration
+        for name, one in advice.items()
+        if (one.remedies or one.regained) and name in spec.schema.names
+    }
     if declared:
         yield from ("", "what to write into the schema, if these remedies are right:", "")
         for name, declaration in declared.items():
@@ -133,7 +139,7 @@ def _columns(spec: Spec, found: Findings, advice: dict[str, Advice]) -> Iterator
 def _column(name: str, column: ColumnFindings, advice: Advice) -> Iterator[str]:
     """The values of a column that are outside, by what could be done about them."""
     yield ""
-    yield f"{name}: {column.outside:,} values are outside the domain"
+    yield f"{name}: {column.outside:,} {_values(column.outside)} outside the domain"
     for remedy in advice.remedies:
         yield f"- {_shown(remedy.texts)}: {remedy.reason}; write {_flow(remedy.change)}"
     if advice.left:
@@ -144,6 +150,18 @@ def _column(name: str, column: ColumnFindings, advice: Advice) -> Iterator[str]:
     if column.outside > looked_at:
         more = column.distinct - len(column.texts)
         yield f"- {column.outside - looked_at:,} more, of {more:,} other values"
+
+
+def _others(name: str, column: ColumnFindings, advice: Advice) -> Iterator[str]:
+    """Values that count as other, and perhaps should not."""
+    yield ""
+    yield f"{name}: {column.other:,} {_values(column.other)} in the cell other"
+    for remedy in advice.regained:
+        yield f"- {_shown(remedy.texts)}: {remedy.reason}; write {_flow(remedy.change)}"
+
+
+def _values(count: int) -> str:
+    return "value is" if count == 1 else "values are"
 
 
 def _shown(texts: Texts) -> str:

@@ -19,6 +19,11 @@ _MAX_SIZE_TEXT = 100
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
+_LEAST_ADVISED = 8
+"""Gigabytes that a message proposes at least."""
+_MOST_ADVISED = 64
+"""A need of more than so many times the limit is not met by more memory."""
+
 _LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
@@ -36,6 +41,15 @@ def memory_limit() -> int:
     """How many bytes may be used: the limit of :func:`memory_allowed`, or half of the memory of this process."""
     limit = _LIMIT.get()
     return physical_memory() // 2 if limit is None else limit
+
+
+def more_memory(needed: int | None = None) -> str:
+    """What ends a list of remedies: ``, or allow more memory (--memory 26GB)``; nothing if no machine has so much."""
+    limit = memory_limit()
+    if needed is not None and needed > _MOST_ADVISED * limit:
+        return ""
+    size = max(_LEAST_ADVISED, -(-2 * limit // 10**9), 0 if needed is None else -(-needed // 10**9))
+    return f", or allow more memory ({example('memory', f'{size}GB')})"
 
 
 def memory_size(value: str | int) -> int:

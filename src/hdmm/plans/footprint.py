@@ -21,11 +21,11 @@ from hdmm.estimators.footprint import NUMBER, steps
 from hdmm.matrix import DENSE_LIMIT
 from hdmm.matrix.exact import slab_size
 from hdmm.matrix.kronecker import PIECE, work_size
-from hdmm.memory import memory_limit
+from hdmm.memory import memory_limit, more_memory
 from hdmm.memory.workspace import on_disk
 from hdmm.parallel import MAX_THREADS
 from hdmm.strategy import Block
-from hdmm.syntax import argument, example
+from hdmm.syntax import argument
 from hdmm.text import bytes_text, count_text
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -49,12 +49,9 @@ _CELL_BYTES = 16 * 8
 """Bytes for each cell of one attribute: vectors of its size while a plan is made and explained."""
 
 
-def remedy() -> str:
+def remedy(needed: int | None = None) -> str:
     """What to do if something does not fit into memory."""
-    return (
-        "ask for fewer attributes, values or ranges, declare bins or coarser domains, or allow more memory "
-        f"({example('memory', '8GB')})"
-    )
+    return f"ask for fewer attributes, values or ranges, declare bins or coarser domains{more_memory(needed)}"
 
 
 @final
@@ -72,7 +69,7 @@ def check_limit() -> None:
     if limit <= _fixed():
         raise TooLargeError(
             f"{argument('memory')}: the program itself takes {bytes_text(_fixed())}, the limit is {bytes_text(limit)}; "
-            f"allow more memory ({example('memory', '8GB')})"
+            f"{more_memory().removeprefix(', or ')}"
         )
 
 
@@ -88,8 +85,7 @@ def check_memory(estimator: LinearEstimator[Any], workload: Encoded) -> None:
             raise TooLargeError(
                 f"the strategy counts {count_text(largest.cells)} cells over {len(largest.axes)} attributes at once "
                 f"({bytes_text(need.memory)} in all); the limit is {bytes_text(limit)}, about {count_text(fits)} "
-                "cells: ask for products of fewer attributes, declare coarser domains, or allow more memory "
-                f"({example('memory', '8GB')})"
+                f"cells: ask for products of fewer attributes, declare coarser domains{more_memory(need.memory)}"
             )
     check_workload(workload)
 
@@ -126,7 +122,7 @@ def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], l
     need, asked, fits = max(needs)  # the largest need, so that what the message says would fit does fit
     if need > limit:
         raise TooLargeError(
-            f"{named} {asked} ({bytes_text(need)}); the limit is {bytes_text(limit)}, about {fits}: {remedy()}"
+            f"{named} {asked} ({bytes_text(need)}); the limit is {bytes_text(limit)}, about {fits}: {remedy(need)}"
         )
 
 
@@ -140,7 +136,7 @@ def check_disk(estimator: LinearEstimator[Any], workload: Encoded) -> None:
     if need > free:
         raise TooLargeError(
             f"work files of {bytes_text(need)} do not fit {place}, where {bytes_text(free)} are free; set TMPDIR to a "
-            f"directory with more room, or allow more memory ({example('memory', '8GB')})"
+            f"directory with more room{more_memory()}"
         )
 
 

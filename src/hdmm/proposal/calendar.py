@@ -40,7 +40,22 @@ def propose_dates(summary: ColumnSummary, reading: Days) -> Attribute:
         "quarter": 4 * years,
         "year": years,
     }
-    return Attribute(summary.column.name, domain, cells[by] + extra_cells(domain), True, gap.notes)
+    proposed = Attribute(summary.column.name, domain, cells[by] + extra_cells(domain), True, gap.notes)
+    other = _other_order(summary, reading)
+    if other is None:
+        return proposed
+    return proposed.noted(f"These dates may also be written as {other}: the values fit both. Find out which it is.")
+
+
+def _other_order(summary: ColumnSummary, reading: Days) -> str | None:
+    """The format with day and month exchanged, if it reads all of the texts too."""
+    if reading.format is None or not {"%d", "%m"} <= {reading.format[at : at + 2] for at in range(len(reading.format))}:
+        return None
+    other = Days(reading.format.replace("%d", "%-").replace("%m", "%d").replace("%-", "%m"))
+    read = [text for text in summary.counts if reading.value(text) is not None]
+    if not reading.format.startswith("%Y") and all(other.value(text) is not None for text in read):
+        return other.format
+    return None
 
 
 def propose_times(summary: ColumnSummary, reading: Minutes) -> Attribute:

@@ -16,6 +16,8 @@ from hdmm.proposal.summary import Collector, ColumnSummary
 
 _RAGGED = 0.01
 """A larger share of lines with another number of fields than the header is mentioned in the spec."""
+_NAMES = 0.5
+"""If a larger share of the names of columns are values of theirs, the names are a record."""
 
 
 @final
@@ -44,6 +46,14 @@ def look(source: Source, columns: Sequence[Column], on_progress: Callable[[float
         on_progress(piece.fraction)
     if not records:
         raise DataError(_empty(ragged, longer))
+    summaries = [collector.summary() for collector in collectors]
+    alike = [summary.column.name for summary in summaries if _is_value(summary)]
+    if len(alike) >= 2 and len(alike) > _NAMES * len(summaries):
+        raise DataError(
+            f"data: {len(alike)} of the {len(summaries)} names of columns are values of these columns, such as "
+            f"{', '.join(map(repr, alike[:3]))}, so that the first line seems to be a record; write a header with the "
+            "names of the columns before it"
+        )
     warnings = []
     if undecodable:
         warnings.append(
@@ -55,7 +65,13 @@ def look(source: Source, columns: Sequence[Column], on_progress: Callable[[float
             f"{ragged:,} lines have another number of fields than the header and will not be counted; check the "
             "delimiter, and flatten fields with line breaks"
         )
-    return Look(records, [collector.summary() for collector in collectors], dependences, warnings)
+    return Look(records, summaries, dependences, warnings)
+
+
+def _is_value(summary: ColumnSummary) -> bool:
+    """Whether the name of a column is one of its values, or is read as they are: as a number, a date or a time."""
+    name = summary.column.name
+    return name in summary.counts or (summary.reading is not None and summary.reading.value(name) is not None)
 
 
 def _empty(ragged: int, longer: int) -> str:

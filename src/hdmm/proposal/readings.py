@@ -10,7 +10,12 @@ from datetime import date
 from functools import lru_cache
 from typing import final
 
-_MISSING = frozenset({"na", "n/a", "n.a.", "#n/a", "null", "nan", "missing", ".", "..", "?", "-", "--"})
+_MISSING = frozenset(
+    {
+        *("na", "n/a", "n.a.", "#n/a", "<na>", "nan", "nat", "null", "(null)", "#null!", "\\n", "missing"),
+        *(".", "..", "?", "-", "--", "–", "—"),
+    }
+)
 """Texts that stand for a missing value, in lower case."""
 _CURRENCIES = "$€£¥₹"
 _ENOUGH = 0.95

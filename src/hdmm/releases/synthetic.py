@@ -16,10 +16,10 @@ from hdmm.estimators.biased import MAX_CELLS
 from hdmm.estimators.graphical import FittedModel, PrivatePGM, available, check_tree, double
 from hdmm.estimators.nonnegative import NonnegativeCounts, nonnegative_counts, vector_cells
 from hdmm.matrix import Array
-from hdmm.memory import memory_limit
+from hdmm.memory import memory_limit, more_memory
 from hdmm.releases.estimates import Estimates
 from hdmm.schema import Schema
-from hdmm.syntax import example, given
+from hdmm.syntax import given
 from hdmm.text import bytes_text
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def synthesize(estimates: Estimates, *, rows: int | None = None, seed: int | Non
     if needed > memory_limit():
         raise TooLargeError(
             f"{given('rows', str(count))}: {bytes_text(needed)} are needed and the limit is "
-            f"{bytes_text(memory_limit())}; ask for fewer rows, or allow more memory ({example('memory', '8GB')})"
+            f"{bytes_text(memory_limit())}; ask for fewer rows{more_memory()}"
         )
     return records(schema, model, count, np.random.default_rng(seed))
 

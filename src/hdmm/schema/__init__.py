@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import final
 
-from hdmm.errors import SchemaError, WorkloadError, nearest
+from hdmm.errors import SchemaError, WorkloadError, nearest, unquoted
 from hdmm.schema.bins import Bins
 from hdmm.schema.dates import Dates
 from hdmm.schema.domain import OUTSIDE, Codes, Comparison, Domain, declared_once, text_of, writable
@@ -175,8 +175,15 @@ class Schema(Mapping[str, Domain]):
                 f"write {' or '.join(repr(self.level_name(owner, name.lower())) for owner in owners)}"
             )
         if len(close) != 1:
-            raise WorkloadError(f"attribute {name!r} is not in the schema{nearest(name, self._places)}")
+            hint = self._as_value(name) or unquoted(name, self._places) or nearest(name, self._places)
+            raise WorkloadError(f"attribute {name!r} is not in the schema{hint}")
         return close[0]
+
+    def _as_value(self, name: str) -> str:
+        """A hint if a name is a value: in SQL, texts in double quotes are names."""
+        owners = (own for own, domain in self._domains.items() if isinstance(domain, Listed) and name in domain.values)
+        owner = next(owners, None)
+        return "" if owner is None else f"; as a value of {owner!r} it is written in single quotes: '{name}'"
 
     def level_name(self, attribute: str, level: str) -> str:
         """A name that :meth:`resolve` resolves to a level of an attribute.

@@ -19,6 +19,7 @@ from hdmm.schema.domain import EXACT, OUTSIDE, Codes, Comparison, Missing, numbe
 from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.numerals import Numeric
 from hdmm.schema.text import DECIMAL, floors
+from hdmm.syntax import either, example
 
 _MAX_EDGES = 1 << 17
 """Conditions are compared with each edge, a decimal, one by one."""
@@ -62,10 +63,13 @@ class Bins(Numeric):
             raise SchemaError(f"bins: more than {_MAX_EDGES:,} edges; declare fewer and wider bins")
         numbers = tuple(_edge(edge) for edge in entries)
         if len(numbers) < 2:
-            raise SchemaError("bins need at least two edges, for example Bins([0, 10000, 50000])")
+            raise SchemaError(
+                "bins need at least two edges, for example "
+                + either(python="Bins([0, 10000, 50000])", spec="{bins: [0, 10000, 50000]}")
+            )
         for low, high in pairwise(numbers):
             if not low < high:
-                raise SchemaError(f"edges {low}, {high}: edges must increase")
+                raise SchemaError(f"edges {_plain(low)}, {_plain(high)}: edges must increase")
         decimals = max(max(-int(number.as_tuple().exponent), 0) for number in numbers)
         if decimals > 12 or max(number.copy_abs() for number in numbers) >= 10**18 // 10**decimals:
             raise SchemaError("edges: at most 12 decimals and 18 digits in all; use rounder edges")
@@ -133,6 +137,11 @@ class Bins(Numeric):
         return np.where(valid & (codes >= 0) & (codes < self.declared), codes, OUTSIDE).astype(np.int64)
 
 
+def _plain(edge: Decimal) -> str:
+    """An edge as people write it: 10, not 1E+1."""
+    return f"{edge:f}" if abs(edge.adjusted()) < 30 else str(edge)
+
+
 def _edge(edge: object) -> Decimal:
     try:
         text = text_of(edge)
@@ -140,7 +149,8 @@ def _edge(edge: object) -> Decimal:
         raise SchemaError(f"edge: {error}") from None
     if text.lstrip("+-").lower() in ("inf", "infinity", "nan", "snan"):
         raise SchemaError(
-            f"edge {shown(edge)}: expected a finite number; use other=True for values beyond the last edge"
+            f"edge {shown(edge)}: expected a finite number; "
+            f"use {example('other', True)} for values beyond the last edge"
         )
     try:
         number = decimal(text)

@@ -18,6 +18,7 @@ from hdmm.schema.kinds import Listed
 from hdmm.schema.levels import Groups, Level
 from hdmm.schema.moments import EPOCH, WEEKDAYS, Form, Format, Span, form_of
 from hdmm.schema.periods import Periods, level_over
+from hdmm.syntax import either, example, given
 
 DatePeriod = Literal["day", "week", "month", "quarter", "year"]
 
@@ -80,10 +81,13 @@ class Dates(Periods):
         levels: Groups | None = None,
     ) -> None:
         if by not in get_args(DatePeriod):
-            raise SchemaError(f"by={shown(by)}: expected a size of cells{nearest(str(by), get_args(DatePeriod))}")
+            raise SchemaError(
+                f"{given('by', shown(by))}: expected a size of cells{nearest(str(by), get_args(DatePeriod))}"
+            )
         start, end = _argument("first", first)[0], _argument("last", last)[1]
         if start > end:
-            raise SchemaError(f"first={first}, last={last}: the domain is empty; first must not come after last")
+            whole = either(python=f"first={first}, last={last}", spec=f"[{first}, {last}]")
+            raise SchemaError(f"{whole}: the domain is empty; first must not come after last")
         form = form_of(format)
         _check_format(form, by, start, end)
         self._set(first=_date(start), last=_date(end), by=by, format=format)
@@ -273,7 +277,8 @@ def _argument(name: str, value: object) -> Span:
     elif isinstance(value, (str, int)) and not isinstance(value, bool):
         span = _span(shown(value) if isinstance(value, int) else value.strip())
     if span is None:
-        raise SchemaError(f"{name}={shown(value)}: expected a date of the years 0001 to 9999, for example '2020-01-31'")
+        where = either(python=f"{name}=", spec="date: ")
+        raise SchemaError(f"{where}{shown(value)}: expected a date of the years 0001 to 9999, for example '2020-01-31'")
     return span
 
 
@@ -283,12 +288,20 @@ def _check_format(form: Form, by: DatePeriod, first: int, last: int) -> None:
         return
     text = form.text
     if not form.has("Y", "y"):
-        raise SchemaError(f"format={text!r}: a year is missing; write for example '%d.%m.%Y'")
+        raise SchemaError(f"{given('format', repr(text))}: a year is missing; write for example '%d.%m.%Y'")
     has_month = form.has("m", "b", "B", "j")
     if (form.has("d") or by != "year") and not has_month:
-        raise SchemaError(f"format={text!r}: a month is missing; write for example '%m/%Y', or declare by: year")
+        raise SchemaError(
+            f"{given('format', repr(text))}: a month is missing; write for example '%m/%Y', or declare "
+            f"{example('by', 'year')}"
+        )
     if by in ("day", "week") and not form.has("d", "j"):
-        raise SchemaError(f"format={text!r}: a day is missing; write for example '%d.%m.%Y', or declare by: month")
+        raise SchemaError(
+            f"{given('format', repr(text))}: a day is missing; write for example '%d.%m.%Y', or declare "
+            f"{example('by', 'month')}"
+        )
     low, high = form.years
     if _date(first).year < low or _date(last).year > high:
-        raise SchemaError(f"format={text!r}: '%y' stands for the years {low} to {high}; write '%Y', or a shorter range")
+        raise SchemaError(
+            f"{given('format', repr(text))}: '%y' stands for the years {low} to {high}; write '%Y', or a shorter range"
+        )

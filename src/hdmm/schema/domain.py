@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hdmm.errors import SchemaError, WorkloadError
 from hdmm.numbers import NumberError, decimal, shown
 from hdmm.schema.text import BLANKS, DECIMAL
+from hdmm.syntax import given
 
 if TYPE_CHECKING:
     from hdmm.schema.levels import Level
@@ -158,7 +159,8 @@ class Domain(ABC):
             code = int(self._encode([text.encode()])[0])
             if code != OUTSIDE:
                 raise SchemaError(
-                    f"missing={shown(text)}: is also the value {shown(self.value(code))}; keep one of the two meanings"
+                    f"{given('missing', shown(text))}: is also the value {shown(self.value(code))}; "
+                    "keep one of the two meanings"
                 )
 
     def _set(self, **fields: object) -> None:
@@ -207,13 +209,14 @@ def _missing_texts(missing: object) -> tuple[str, ...]:
     """The texts that a user declares for missing values."""
     if not isinstance(missing, (list, tuple)) or not missing:
         raise SchemaError(
-            f"missing={shown(missing)}: expected true, or a list of texts that mean a missing value, such as ['NA']"
+            f"{given('missing', shown(missing))}: expected true, or a list of texts that mean a missing value, "
+            "such as ['NA']"
         )
     texts: list[str] = []
     for value in missing:
         text = declared_text("missing", value)
         if text in texts:
-            raise SchemaError(f"missing={shown(text)}: is listed twice; list each text once")
+            raise SchemaError(f"{given('missing', shown(text))}: is listed twice; list each text once")
         texts.append(text)
     return tuple(texts)
 

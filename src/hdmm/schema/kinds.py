@@ -32,6 +32,7 @@ from hdmm.schema.levels import Groups, read_levels
 from hdmm.schema.numerals import Numeric
 from hdmm.schema.spelling import Aliases, Labels, read_aliases, read_labels
 from hdmm.schema.text import DECIMAL, floors
+from hdmm.syntax import either, given
 
 _MAX_LISTED = 1 << 22
 """Values that are listed one by one; each takes some hundred bytes."""
@@ -192,10 +193,13 @@ class Integers(Numeric):
         for name, bound in (("min", min), ("max", max)):
             if not is_integer(bound) or abs(bound) >= 1 << 60:
                 raise SchemaError(
-                    f"{name}={shown(bound)}: expected an integer below 2**60, for example Integers(min=0, max=114)"
+                    f"{given(name, shown(bound))}: expected an integer below 2**60, for example "
+                    + either(python="Integers(min=0, max=114)", spec="{min: 0, max: 114}")
                 )
         if min > max:
-            raise SchemaError(f"min={min}, max={max}: the domain is empty; min must not exceed max")
+            raise SchemaError(
+                f"{given('min', str(min))}, {given('max', str(max))}: the domain is empty; min must not exceed max"
+            )
         self._set(min=min, max=max, decimals=decimals, _label_codes={})
         self._set_numerals(thousands, point, currency, decimals=decimals)
         self._set_cells(other, missing)

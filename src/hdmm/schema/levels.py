@@ -15,6 +15,7 @@ import numpy as np
 from hdmm.errors import InputError, SchemaError, closest
 from hdmm.numbers import shown
 from hdmm.schema.domain import OUTSIDE, Codes, Domain, check_name, text_of
+from hdmm.syntax import given
 
 Groups: TypeAlias = Mapping[str, Mapping[Any, object]]
 """Levels as a user gives them: for each name its groups, and for each group its members."""
@@ -86,7 +87,9 @@ def level_names(name: str, domain: Domain) -> dict[str, str]:
 def read_levels(domain: Domain, declared: Groups | None) -> Named[Level]:
     """The levels that a user declares over the cells of a domain; every value must be in exactly one group of each."""
     if declared is not None and not isinstance(declared, Mapping):
-        raise SchemaError(f"levels={shown(declared)}: expected a mapping from the names of the levels to their groups")
+        raise SchemaError(
+            f"{given('levels', shown(declared))}: expected a mapping from the names of the levels to their groups"
+        )
     if declared and domain.size > MAX_CELLS:
         raise SchemaError(
             f"levels: the attribute has {domain.size:,} cells, and levels go up to {MAX_CELLS:,}; use bins"

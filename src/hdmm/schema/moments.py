@@ -16,6 +16,7 @@ from typing import TypeAlias, final
 
 from hdmm.errors import SchemaError
 from hdmm.numbers import shown
+from hdmm.syntax import given
 
 Span: TypeAlias = tuple[int, int]
 """First and last day, or first and last minute."""
@@ -208,27 +209,31 @@ def form_of(format: object) -> Form:
     if format is None:
         return Iso()
     if not isinstance(format, str) or not 0 < len(format) <= _LONGEST_FORMAT:
-        raise SchemaError(f"format={shown(format)}: expected a text such as '%d.%m.%Y'")
+        raise SchemaError(f"{given('format', shown(format))}: expected a text such as '%d.%m.%Y'")
     return Format(format)
 
 
 def _split(text: str) -> tuple[str, ...]:
     """The directives of a format and the texts between them; refuse what is not known or contradicts itself."""
     if text != text.strip() or not text.isprintable():
-        raise SchemaError(f"format={text!r}: it stays on one line and has no blanks around it; fields are trimmed")
+        raise SchemaError(
+            f"{given('format', repr(text))}: it stays on one line and has no blanks around it; fields are trimmed"
+        )
     parts = tuple(re.findall(r"%.?|[^%]+", text, re.DOTALL))
     seen = [part[1:] for part in parts if part[0] == "%"]
     for directive in seen:
         if directive not in _DIRECTIVES:
             known = " ".join(f"%{known}" for known in _DIRECTIVES)
-            raise SchemaError(f"format={text!r}: '%{directive}' is not a directive; known: {known}")
+            raise SchemaError(f"{given('format', repr(text))}: '%{directive}' is not a directive; known: {known}")
         if directive != "%" and seen.count(directive) > 1:
-            raise SchemaError(f"format={text!r}: '%{directive}' stands twice; write it once")
+            raise SchemaError(f"{given('format', repr(text))}: '%{directive}' stands twice; write it once")
     for one, other in _CONFLICTS:
         if one in seen and other in seen:
-            raise SchemaError(f"format={text!r}: '%{one}' and '%{other}' exclude each other; write one of them")
+            raise SchemaError(
+                f"{given('format', repr(text))}: '%{one}' and '%{other}' exclude each other; write one of them"
+            )
     if ("I" in seen) != ("p" in seen):
-        raise SchemaError(f"format={text!r}: '%I' and '%p' (AM or PM) go together; write both, or '%H'")
+        raise SchemaError(f"{given('format', repr(text))}: '%I' and '%p' (AM or PM) go together; write both, or '%H'")
     return parts
 
 

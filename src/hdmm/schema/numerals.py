@@ -16,6 +16,7 @@ from hdmm.errors import SchemaError
 from hdmm.numbers import shown
 from hdmm.schema.domain import Domain, writable
 from hdmm.schema.text import DECIMAL, MAX_NUMBER, NO_VALUE
+from hdmm.syntax import example, given
 
 _NOTHING = NO_VALUE.encode()
 _MAX_CURRENCY = 8
@@ -117,21 +118,29 @@ class Numeric(Domain):
                     "',' or '.'"
                 )
         if point is not None and not decimals:
-            raise SchemaError(f"point={point!r}: integers have no decimal point; leave it out, or add decimals=True")
+            raise SchemaError(
+                f"{given('point', repr(point))}: integers have no decimal point; leave it out, or "
+                f"add {example('decimals', True)}"
+            )
         if currency is not None and not _is_currency(currency):
             raise SchemaError(
-                f"currency={shown(currency)}: expected up to {_MAX_CURRENCY} characters without digits, signs, quotes "
+                f"{given('currency', shown(currency))}: expected up to {_MAX_CURRENCY} characters without digits, "
+                "signs, quotes "
                 "and blanks, such as '$' or 'EUR'"
             )
         actual = point if point is not None else "." if decimals or thousands != "." else None
         if thousands is not None and thousands == actual:
-            given = f"point={point!r}" if point is not None else "point='.', the default"
+            own = given("point", repr(point)) if point is not None else given("point", "'.'") + ", the default"
             raise SchemaError(
-                f"thousands={thousands!r} and {given}, are the same; declare another point, such as point=','"
+                f"{given('thousands', repr(thousands))} and {own}, are the same; declare another point, such as "
+                f"{example('point', ',')}"
             )
         for name, mark in (("thousands", thousands), ("point", actual if decimals else None)):
             if currency is not None and mark is not None and mark in currency:
-                raise SchemaError(f"currency={currency!r} and {name}={mark!r} overlap; declare signs that differ")
+                raise SchemaError(
+                    f"{given('currency', repr(currency))} and {given(name, repr(mark))} overlap; "
+                    "declare signs that differ"
+                )
         plain = thousands is None and currency is None and point in (None, ".")
         numerals = None if plain else Numerals(thousands, actual, currency)
         self._set(thousands=thousands, point=point, currency=currency, _numerals=numerals)

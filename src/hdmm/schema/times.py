@@ -16,6 +16,7 @@ from hdmm.schema.domain import Codes, Missing
 from hdmm.schema.levels import Groups, Level
 from hdmm.schema.moments import MINUTES, Form, Format, Span, form_of
 from hdmm.schema.periods import Periods, level_over
+from hdmm.syntax import either, example, given
 
 TimePeriod = Literal["hour", "minute"]
 
@@ -61,10 +62,13 @@ class Times(Periods):
         levels: Groups | None = None,
     ) -> None:
         if by not in get_args(TimePeriod):
-            raise SchemaError(f"by={shown(by)}: expected a size of cells{nearest(str(by), get_args(TimePeriod))}")
+            raise SchemaError(
+                f"{given('by', shown(by))}: expected a size of cells{nearest(str(by), get_args(TimePeriod))}"
+            )
         start, end = _argument("first", first), _argument("last", last)
         if start >= end:
-            raise SchemaError(f"first={first}, last={last}: the domain is empty; first must come before last")
+            whole = either(python=f"first={first}, last={last}", spec=f"[{first}, {last}]")
+            raise SchemaError(f"{whole}: the domain is empty; first must come before last")
         form = form_of(format)
         _check_format(form, by)
         self._set(first=_text(start), last=_text(end), by=by, format=format)
@@ -159,7 +163,8 @@ def _argument(name: str, value: object) -> int:
     match = re.fullmatch(_TIME, text)
     if match is None:
         end = ", or '24:00'" if name == "last" else ""
-        raise SchemaError(f"{name}={shown(value)}: expected a time of whole minutes, for example '08:30'{end}")
+        where = either(python=f"{name}=", spec="time: ")
+        raise SchemaError(f"{where}{shown(value)}: expected a time of whole minutes, for example '08:30'{end}")
     return _minute(match[1])
 
 
@@ -168,6 +173,9 @@ def _check_format(form: Form, by: TimePeriod) -> None:
     if not isinstance(form, Format):
         return
     if not form.has("H", "I"):
-        raise SchemaError(f"format={form.text!r}: an hour is missing; write for example '%H:%M'")
+        raise SchemaError(f"{given('format', repr(form.text))}: an hour is missing; write for example '%H:%M'")
     if by == "minute" and not form.has("M"):
-        raise SchemaError(f"format={form.text!r}: a minute is missing; write for example '%H:%M', or declare by: hour")
+        raise SchemaError(
+            f"{given('format', repr(form.text))}: a minute is missing; write for example '%H:%M', or declare "
+            f"{example('by', 'hour')}"
+        )

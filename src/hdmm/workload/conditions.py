@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hdmm.errors import TooLargeError, WorkloadError, closest
+from hdmm.errors import TooLargeError, WorkloadError, closest, unquoted
 from hdmm.matrix import Condition
 from hdmm.matrix.condition import signed_boxes
 from hdmm.numbers import shown
@@ -61,8 +61,8 @@ def _within(name: str, domain: Domain) -> Resolve:
         if len(close) == 1:
             return name, close[0]
         near = closest(column, [name, *domain.levels])
-        hint = f"did you mean {near!r}?" if near is not None else "give each attribute a predicate set of its own"
-        raise WorkloadError(f"attribute {column!r} is not {name!r}; {hint}")
+        hint = f"; did you mean {near!r}?" if near is not None else "; give each attribute a predicate set of its own"
+        raise WorkloadError(f"attribute {column!r} is not {name!r}{unquoted(column, [name]) or hint}")
 
     return resolve
 

@@ -28,7 +28,9 @@ def parse(text: str) -> list[Any]:
 
 def sql(node: Any) -> str:
     """A part of a statement as text, which parses to the same part."""
-    return str(node.sql(dialect=_dialect(), comments=False))
+    from sqlglot import ErrorLevel
+
+    return str(node.sql(dialect=_dialect(), comments=False, unsupported_level=ErrorLevel.IGNORE))
 
 
 def brief(node: Any) -> str:
@@ -100,6 +102,30 @@ def _dialect() -> Any:
         arithmetic = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)
         return f"({text})" if isinstance(node.parent, arithmetic) else text
 
+    def negation(self: Any, node: Any) -> str:
+        """``age IS NOT NULL`` and ``sex NOT IN ('F')``, as people write them."""
+        inner = node.this
+        left = self.sql(inner, "this")
+        match inner:
+            case exp.Is():
+                return f"{left} IS NOT {self.sql(inner, 'expression')}"
+            case exp.In() if inner.expressions:
+                return f"{left} NOT IN ({self.expressions(inner, flat=True)})"
+            case exp.Between() if not inner.args.get("symmetric"):
+                return f"{left} NOT BETWEEN {self.sql(inner, 'low')} AND {self.sql(inner, 'high')}"
+        return str(self.not_sql(node))
+
+    def cast(self: Any, node: Any) -> str:
+        """``DATE '2021-03-01'``, as people write it."""
+        kind = node.to.this.name
+        if kind in ("DATE", "TIME", "TIMESTAMP") and isinstance(node.this, exp.Literal) and node.this.is_string:
+            return f"{kind} {self.sql(node, 'this')}"
+        return str(self.cast_sql(node))
+
+    def column(self: Any, node: Any) -> str:
+        """A column without its table: there is only one."""
+        return str(self.sql(node, "this"))
+
     terms = dict(parser.Parser.TERM)
     del terms[TokenType.MOD]
 
@@ -117,6 +143,9 @@ def _dialect() -> Any:
                 **generator.Generator.TRANSFORMS,
                 exp.IntDiv: lambda self, node: self.binary(node, "//"),
                 exp.Mod: remainder,
+                exp.Not: negation,
+                exp.Cast: cast,
+                exp.Column: column,
             }
 
     return Hdmm

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeVar, final
 from hdmm.errors import InputError, TooLargeError
 from hdmm.matrix import Condition, Matrix, Total, constant_rows
 from hdmm.matrix.compose import restricted
-from hdmm.memory.limit import memory_limit
+from hdmm.memory.limit import memory_limit, more_memory
 from hdmm.schema import Schema
-from hdmm.syntax import example
 from hdmm.text import bytes_text
 from hdmm.workload.conditions import across
 from hdmm.workload.encoded import Encoded
@@ -61,7 +60,7 @@ class Encoder:
             raise TooLargeError(
                 f"with these the predicates that are written out take {bytes_text(entries * _ENTRY)}; "
                 f"{bytes_text(memory_limit() // 2)} fit: ask for fewer ranges, values and conditions, declare bins or "
-                f"a coarser domain, or allow more memory ({example('memory', '8GB')})"
+                f"a coarser domain{more_memory()}"
             )
         self._written = entries
         return predicates.matrix(attribute, domain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import add, mul, neg, sub
@@ -36,6 +37,23 @@ _FIELDS = {"dayofmonth": "day", "dayofyear": "doy", "dayofweek": "dow", "dayofwe
 """Other names of fields in EXTRACT."""
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "DATETIME", "TIMESTAMPTZ", "TIMETZ")
 """Types that a text in a condition may be cast to: the domain of the attribute reads it."""
+_BARE_DATE = re.compile("[0-9]{4} - [0-9]{1,2}( - [0-9]{1,2})?")
+"""A date without quotes, which is arithmetic."""
+_USE_LIKE = "use LIKE, as in LIKE 'A%'"
+_USE_LEVEL = "use EXTRACT, a level such as month, or DATE_TRUNC('month', …)"
+_NO_TODAY = "a plan does not depend on the day on which it is made; write the date, as in DATE '2021-03-01'"
+_REMEDIES = {
+    **dict.fromkeys(("STARTSWITH", "ENDSWITH", "CONTAINS", "PREFIX", "SUFFIX", "STRPOSITION", "GLOB"), _USE_LIKE),
+    **dict.fromkeys(("REGEXPLIKE", "REGEXPILIKE", "REGEXPMATCHES", "REGEXPFULLMATCH", "SIMILARTO"), _USE_LIKE),
+    **dict.fromkeys(("STRFTIME", "TIMETOSTR", "TOCHAR", "DATEFORMAT", "DAYNAME", "MONTHNAME", "LASTDAY"), _USE_LEVEL),
+    **dict.fromkeys(("CURRENTDATE", "CURRENTTIMESTAMP", "CURRENTTIME", "NOW", "TODAY"), _NO_TODAY),
+    **dict.fromkeys(("INTERVAL", "DATEADD", "DATESUB", "DATEDIFF", "AGE"), "write the dates that you mean"),
+    **dict.fromkeys(("GREATEST", "LEAST"), "use CASE WHEN … THEN … ELSE … END"),
+    **dict.fromkeys(("REPLACE", "REGEXPREPLACE", "TRANSLATE"), "use CASE, or declare aliases or a level"),
+    "CONCAT": "join texts by ||",
+    "WIDTHBUCKET": "use arithmetic such as age / 10, CASE, or a level",
+}
+"""What to write in place of functions that people use."""
 
 
 @final
@@ -84,6 +102,8 @@ class Expressions:
                 return self._part(_PARTS[type(node).__name__], node.this, node)
             case exp.Substring() | exp.Left() | exp.Right() | exp.Round():
                 return self._with_numbers(node)
+        if isinstance(node, exp.Sub) and _BARE_DATE.fullmatch(sql(node)):
+            raise WorkloadError(f"{sql(node)} is a subtraction; write a date in quotes, as in '2021-03-01'")
         if type(node) in _numeric():
             operands = [self._cells.numbers(self.read(part)) for part in _operands(node)]
             if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)) and operands[-1] == Constant.of(0):
@@ -302,8 +322,12 @@ def _refusal(node: Any) -> str:
         return f"{text}: sub-queries are not supported; write the values, or ask for the parts as products of their own"
     if isinstance(node, exp.AggFunc):
         return f"{text}: only counts are answered, and a condition is about single records; write it without {text}"
+    named = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
+    remedy = _REMEDIES.get(named.replace("_", "").upper())
+    if remedy is not None:
+        return f"{text} is not supported; {remedy}"
     if isinstance(node, exp.Cast):
-        return f"{text}: CAST is not supported; compare the attribute itself, whose type the schema declares"
+        return f"{text}: CAST is not supported; use the attribute itself, whose type the schema declares"
     if isinstance(node, exp.Func):
         return f"{text} is not a function that hdmm knows; use {FUNCTIONS}, or declare a level of the attribute"
     return f"{text} is not a value; compare with a number, a text in single quotes, true or false"

@@ -147,4 +147,6 @@ def _refusal(node: Any) -> str:
         return f"{text}: window functions are not supported; ask for the counts, and compute the rest from the table"
     if node.find(exp.Count) is not None:
         return f"{text} is not supported; select COUNT(*) alone, and compute the rest from the table"
+    if isinstance(node, exp.Sum) and isinstance(node.this, (exp.Case, exp.If)):
+        return f"{text}: only counts are answered; select COUNT(*) FILTER (WHERE …)"
     return f"{text}: only counts are answered; select COUNT(*), with a WHERE or GROUP BY on the column"
