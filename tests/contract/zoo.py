@@ -22,6 +22,7 @@ from hdmm.matrix import (
     Condition,
     Dense,
     Filtered,
+    Folded,
     Haar,
     Identity,
     Kron,
@@ -54,7 +55,6 @@ from hdmm.matrix.axis_gram import (
 )
 from hdmm.matrix.by_products import ProductGram
 from hdmm.matrix.condition import signed_boxes
-from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
 from hdmm.matrix.partition import PartitionGram
 from hdmm.matrix.pidentity import PIdentityGram
@@ -114,10 +114,12 @@ MATRICES: dict[str, Matrix] = {
     "kron of shrinking factors": Kron([Total(3), Dense(_INTEGERS), Width(4, 3)]),
     "union of products": Stack([Kron([Prefix(3), Total(2)]), Kron([Total(3), Identity(2)])], [2, 1]),
     "union with complements": Stack([Kron([Complement(Identity(3)), Total(2)]), Kron([AllRange(3), Identity(2)])]),
-    "sines": Waves("sine", _RNG.normal(size=5), _RNG.normal(size=5)),
-    "cosines": Waves("cosine", _RNG.normal(size=4), _RNG.normal(size=4)),
-    "squares of sines": Waves("sine", _MORE.normal(size=5), _MORE.normal(size=5)).power(2),
-    "squares of cosines": Waves("cosine", _MORE.normal(size=4), _MORE.normal(size=4)).power(2),
+    "folded on sines": Folded("sine", np.array([7, 3, -1, 0, 0, 1, -1]), np.array([1, 2, 1, 3, 2])),
+    "folded on cosines": Folded("cosine", np.array([8, 2, 1, -1, 1]), np.array([2, 1, 1, 3])),
+    "folded reals": Folded("cosine", np.array([1.5, 0.3, 0.1, -0.1]), np.array([0.5, 1.0, 2.0])),
+    "folded on one cell": Folded("sine", np.array([3, 1, -2]), np.array([2])),
+    "inverse of a folded convolution": Folded("sine", np.array([3.0, 1.0, 0.5, 0.2]), np.array([1.0, 2.0])).inverse(),
+    "sizes of a folded convolution": Folded("cosine", np.array([8, 2, 1, -1]), np.array([2, 1, 3])).power(1),
     "p-identity": _PIDENTITY,
     "squares of a p-identity": _PIDENTITY.power(2),
     "inverse of a p-identity": _PIDENTITY.inverse(),
@@ -143,7 +145,6 @@ MATRICES: dict[str, Matrix] = {
 }
 
 _RIGHT = _MORE.normal(size=5)
-_WEIGHTS = _MORE.uniform(1, 2, 5)
 _CROSS = _MORE.normal(size=(4, 4))
 _WINDOWS = np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 0], [0, 0, 1, 1, 1]])
 _RANGES = np.array([[low <= cell <= high for cell in range(5)] for low in range(5) for high in range(low, 5)], int)
@@ -152,16 +153,6 @@ _COLUMNS = np.array([3, 0, 2, 5, 1])
 _SELECTED = np.zeros((5, 6))
 _SELECTED[:, _COLUMNS] = np.tri(5)
 _BORDERED = np.vstack([np.diag(_RIGHT), _INTEGERS])
-
-
-def _sines(n: int) -> np.ndarray:
-    cell = np.arange(1, n + 1)
-    return np.sqrt(2 / (n + 1)) * np.sin(np.pi / (n + 1) * np.outer(cell, cell))
-
-
-def _cosines(n: int) -> np.ndarray:
-    odd = 2 * np.arange(n) + 1
-    return 2 / np.sqrt(2 * n + 1) * np.cos(np.pi / (4 * n + 2) * np.outer(odd, odd))
 
 
 def _square(rows: np.ndarray) -> np.ndarray:
@@ -187,8 +178,6 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "deviations": (SumGram(((2.0, IdentityGram(4)), (-0.5, OnesGram(4)))), 2 * np.eye(4) - 0.5),
     "bordered": (PIdentityGram(_RIGHT, _INTEGERS), _square(_BORDERED)),
     "by products": (ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
-    "sines": (WavesGram("sine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _sines(5) * _RIGHT)),
-    "cosines": (WavesGram("cosine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _cosines(5) * _RIGHT)),
     "some cells": (_PartGram(PrefixGram(5), np.array([0, 2, 3])), _square(np.tri(5))[np.ix_([0, 2, 3], [0, 2, 3])]),
 }
 """Every kind of Gram over one attribute, and its entries written out."""
@@ -251,6 +240,23 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
                         Haar(2),
                         Tree.balanced(3, 2),
                         Tree([np.array([4]), np.ones(4)], [np.array([2]), np.array([1, 2, 1, 3])]),
+                    ),
+                ),
+            ),
+            "kron",
+        ),
+        WORKLOAD,
+    ),
+    "folded convolutions": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block(
+                    (0, 1, 2),
+                    (
+                        Identity(2),
+                        Folded("sine", np.array([9, 3, 1, 0, 1]), np.array([2, 1, 3])),
+                        Folded("cosine", np.array([9, 4, 2, 1, 0]), np.array([1, 2, 2, 3])),
                     ),
                 ),
             ),

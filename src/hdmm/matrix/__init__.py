@@ -5,6 +5,7 @@ from hdmm.matrix.axis_gram import AxisGram
 from hdmm.matrix.base import Matrix, Norm, Number
 from hdmm.matrix.compose import Filtered, Kron, Stack
 from hdmm.matrix.condition import Condition
+from hdmm.matrix.folded import Folded
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.haar import Haar
 from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
@@ -25,6 +26,7 @@ __all__ = [
     "Condition",
     "Dense",
     "Filtered",
+    "Folded",
     "Gram",
     "Haar",
     "Identity",
