@@ -33,6 +33,7 @@ from hdmm.matrix import (
     Repeated,
     Restricted,
     Select,
+    Spans,
     Spiked,
     Stack,
     Total,
@@ -58,6 +59,7 @@ from hdmm.matrix.condition import signed_boxes
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
 from hdmm.matrix.partition import PartitionGram
 from hdmm.matrix.pidentity import PIdentityGram
+from hdmm.matrix.spans import SpansGram
 from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
@@ -101,6 +103,8 @@ MATRICES: dict[str, Matrix] = {
     "all ranges": AllRange(5),
     "groups": Partition(7, (2, 3, 7)),
     "groups of one cell": Partition(3, (1, 2, 3)),
+    "intervals": Spans(5, np.array([1, 0, 3]), np.array([3, 0, 4])),
+    "many intervals": Spans(4, np.arange(18) % 2, 2 + np.arange(18) % 2),
     "padded ranges": Select(AllRange(3), np.array([0, 1, 2]), 5),
     "permuted prefix": Select(Prefix(4), np.array([2, 0, 3, 1]), 4),
     "complement": Complement(Prefix(4)),
@@ -167,6 +171,10 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "prefix": (PrefixGram(5), _square(np.tri(5))),
     "all ranges": (AllRangeGram(5), _square(_RANGES)),
     "width": (WidthGram(5, 3), _square(_WINDOWS)),
+    "intervals": (
+        SpansGram(Spans(5, np.array([1, 0, 3]), np.array([3, 0, 4]))),
+        _square(np.array([[0, 1, 1, 1, 0], [1, 0, 0, 0, 0], [0, 0, 0, 1, 1]])),
+    ),
     "groups": (
         PartitionGram(Partition(5, (1, 3, 5))),
         _square(np.array([[1, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])),

@@ -12,6 +12,7 @@ from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spike
 from hdmm.matrix.partition import Partition
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
 from hdmm.matrix.solvable import Solvable
+from hdmm.matrix.spans import Spans, many_cells, sum_over, sums_over
 from hdmm.matrix.tree import Tree
 from hdmm.matrix.wrappers import Complement, Repeated, Restricted, Select, constant_rows
 from hdmm.memory.workspace import DENSE_LIMIT
@@ -42,10 +43,14 @@ __all__ = [
     "Restricted",
     "Select",
     "Solvable",
+    "Spans",
     "Spiked",
     "Stack",
     "Total",
     "Tree",
     "Width",
     "constant_rows",
+    "many_cells",
+    "sum_over",
+    "sums_over",
 ]
