@@ -230,6 +230,10 @@ def _over_kinds(compared: tuple[int, ...]) -> Block:
     return Block((0, 1, 2), (factor,), Fraction(3, 2 + len(compared)))
 
 
+_FOLDED = (
+    Folded("sine", np.array([9, 3, 1, 0, 1]), np.array([2, 1, 3])),
+    Folded("cosine", np.array([9, 4, 2, 1, 0]), np.array([1, 2, 2, 3])),
+)
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
 _QUERIES = np.concatenate([np.eye(24, dtype=np.int64), _RNG.integers(-2, 3, (5, 24))])
 _BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
@@ -261,11 +265,7 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
             (
                 Block(
                     (0, 1, 2),
-                    (
-                        Identity(2),
-                        Folded("sine", np.array([9, 3, 1, 0, 1]), np.array([2, 1, 3])),
-                        Folded("cosine", np.array([9, 4, 2, 1, 0]), np.array([1, 2, 2, 3])),
-                    ),
+                    (Identity(2), *_FOLDED),
                 ),
             ),
             "kron",
@@ -298,6 +298,20 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
             "marginal",
         ),
         WORKLOAD,
+    ),
+    "marginals over folded convolutions": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block((0, 1), (Identity(2), _FOLDED[0])),
+                Block((1, 2), _FOLDED, Fraction(2)),
+                Block((0, 2), (Identity(2), _FOLDED[1]), Fraction(1, 3)),
+                Block((2,), (_FOLDED[1],)),
+                Block((), ()),
+            ),
+            "marginal",
+        ),
+        Workload(SCHEMA, [product for product in WORKLOAD.products if product.where is None]),
     ),
     "residuals": (_residuals(Spiked.centred(2), Spiked.centred(3), Spiked.centred(4)), WORKLOAD),
     "residuals of other kinds": (

@@ -135,9 +135,15 @@ class Implicit(FactorSolution):
         if len(masks) > 1:
             entries = self.inverse.dense()
             return entry_types(np.stack([matrix.apply(mask[:, None] * entries) for mask in masks], axis=2))
-        asked = _within(matrix, masks)
+        return self.types_with(_within(matrix, masks), None)
+
+    def types_with(self, asked: Matrix, vector: Array | None) -> RowTypes:
+        """The types of the rows of W A⁺, together with the product of each row and a vector."""
+        means = None if vector is None else asked.apply(vector)
         intervals = asked.intervals()
-        return query_types(asked, self.inverse) if intervals is None else interval_types(intervals, self._factor)
+        if intervals is None:
+            return query_types(asked, self.inverse, means)
+        return interval_types(intervals, self._factor, means)
 
 
 def _within(matrix: Matrix, masks: Array) -> Matrix:

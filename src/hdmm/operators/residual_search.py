@@ -25,8 +25,8 @@ from hdmm.operators.weights import dyadic
 from hdmm.optimise.descent import Effort, least
 from hdmm.strategy import Block, Strategy
 
-_MAX_CELLS = 4096
-"""The most cells of an attribute, unless its workloads are built from Identity and Total only."""
+MANY_CELLS = 1 << 11
+"""With more cells, an attribute has no base of its own unless its workloads are built from Identity and Total only."""
 _MAX_ROUNDS = 20
 _LEAST_GAIN = 1e-6
 """A round that improves the loss by less than this ratio is the last."""
@@ -128,7 +128,7 @@ class ResidualSearch:
     def _improve(self, i: int) -> None:
         """Take X = OPT_0(V̂ + λ11ᵀ) for the λ with the least loss, if it is better than the base so far."""
         n = self._problem.sizes[i]
-        if n > _MAX_CELLS:
+        if n > MANY_CELLS:
             return
         variances = self._variances()
         weights = np.divide(1, np.sqrt(variances), out=np.zeros(len(variances)), where=variances > 0)

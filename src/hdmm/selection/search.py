@@ -13,6 +13,7 @@ from hdmm.errors import InputError, TooLargeError
 from hdmm.matrix import Norm
 from hdmm.operators.base import Operator
 from hdmm.operators.lower_bound import workload_bound
+from hdmm.operators.residual_search import MANY_CELLS
 from hdmm.optimise.descent import Effort
 from hdmm.plans import Candidate
 from hdmm.privacy.budget import Budget
@@ -61,6 +62,8 @@ def default_stages(workload: Encoded, noise: NoiseKind) -> Stages:
     if len(workload.axes) == 1:
         return _ONE_ATTRIBUTE
     stages = _SEVERAL_ATTRIBUTES[noise]
+    if noise == "gaussian" and max(workload.sizes[axis] for axis in workload.axes) > MANY_CELLS:
+        stages = (*stages[:-1], (operators.MarginalPlus(), *stages[-1]))
     if noise == "gaussian" and _of_marginals(workload):
         return ((operators.Residual(),), *(stage for stage in stages if stage != (operators.Residual(),)))
     return stages

@@ -15,7 +15,7 @@ from hdmm.estimators.inverse import error
 from hdmm.matrix import Array, AxisGram, Folded
 from hdmm.matrix.axis_gram import AllRangeGram, ChainGram, PrefixGram, SumGram
 from hdmm.matrix.fourier import EXTRA, Basis, kernel, transform, weights_of
-from hdmm.matrix.intervals import Squares
+from hdmm.matrix.intervals import Intervals, Squares
 from hdmm.operators.base import Solution
 from hdmm.operators.opt0.tridiagonal import chain_dual
 
@@ -24,6 +24,8 @@ _DUAL_ACCURACY = 1e-5
 _LEAST_SHARE = 1e-3
 """The least share of a wave in the workload, relative to the median one: waves that nobody asks for are measured too,
 so that the strategy has an inverse."""
+_ROUNDING = 1e-12
+"""More than rounding may add to a sum of positive numbers, relative to it."""
 _BASES: tuple[Basis, ...] = ("sine", "cosine")
 
 
@@ -50,11 +52,21 @@ def lower_bound(gram: AxisGram) -> float:
         case SumGram(terms) if all(coefficient > 0 for coefficient, _ in terms):
             return sum(coefficient * lower_bound(term) for coefficient, term in terms)
     pair = gram.two_eigenvalues()
-    if pair is None:
+    if pair is not None:
+        rest, constant = (max(value, 0.0) for value in pair)
+        return float(((gram.size - 1) * np.sqrt(rest) + np.sqrt(constant)) ** 2 / gram.size * (1 - _ROUNDING))
+    squares = gram.as_squares()
+    if squares is None or squares.vectors.size or not _disjoint(squares.intervals):
         return 0.0
-    rest, constant = (max(value, 0.0) for value in pair)
-    bound = ((gram.size - 1) * np.sqrt(rest) + np.sqrt(constant)) ** 2 / gram.size
-    return float(bound * (1 - 8 * np.finfo(float).eps))
+    # Over one cell of each interval the questions are single cells, and the variance of none is below 1.
+    return float(squares.interval_weights.sum() * (1 - _ROUNDING))
+
+
+def _disjoint(intervals: Intervals) -> bool:
+    """Whether no cell is in two intervals, and none is empty."""
+    order = np.argsort(intervals.lows)
+    lows, highs = intervals.lows[order], intervals.highs[order]
+    return bool((highs >= lows).all() and (lows[1:] > highs[:-1]).all())
 
 
 def _root(basis: Basis, spectrum: Array) -> Folded:
