@@ -234,6 +234,12 @@ _FOLDED = (
     Folded("sine", np.array([9, 3, 1, 0, 1]), np.array([2, 1, 3])),
     Folded("cosine", np.array([9, 4, 2, 1, 0]), np.array([1, 2, 2, 3])),
 )
+_LONG = (
+    _FOLDED[1],
+    Folded("sine", np.array([20, 7, 2, 0, 1, 3]), np.array([3, 1, 1, 2])),
+    Dense(np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])),
+)
+_CENTRED = Spiked.centred(2), Dense(np.array([[1, 1, 0], [0, 2, -1]]))
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
 _QUERIES = np.concatenate([np.eye(24, dtype=np.int64), _RNG.integers(-2, 3, (5, 24))])
 _BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
@@ -321,6 +327,21 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
             Dense(np.array([[1, -1, 0, 2], [0, 1, 1, -1], [2, 0, 1, 1], [1, 0, 1, 1]])),
         ),
         WORKLOAD,
+    ),
+    "residuals along folded convolutions": (
+        Strategy(
+            SCHEMA.sizes,
+            tuple(
+                Block(
+                    (*axes, 2),
+                    (*(_CENTRED[axis] for axis in axes), factor),
+                    Fraction(3, 2 + len(axes)),
+                )
+                for axes, factor in zip([(), (0,), (1,), (0, 1)], [*_LONG, Haar(4)], strict=True)
+            ),
+            "residual",
+        ),
+        Workload(SCHEMA, [product for product in WORKLOAD.products if product.where is None]),
     ),
     "union": (
         Strategy(

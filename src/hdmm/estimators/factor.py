@@ -2,6 +2,7 @@
 
 FactorSolution
 ├── Counts      the factor is the identity: nothing to do
+├── Sum         the factor is the total
 ├── Implicit    an ordered attribute whose pseudo-inverse is never written out (`hdmm.matrix.solvable`)
 └── Explicit    any other: the pseudo-inverse is written out
 """
@@ -26,10 +27,13 @@ from hdmm.estimators.row_types import (
     query_types,
     row_types,
 )
-from hdmm.matrix import Array, AxisGram, Identity, Matrix
+from hdmm.matrix import Array, AxisGram, Dense, Identity, Matrix, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.solvable import Solvable
 from hdmm.memory.workspace import check_written
+
+_ROUNDING = 1e-12
+"""The largest share of what is not the total that is rounding."""
 
 
 class FactorSolution(ABC):
@@ -57,6 +61,8 @@ def solution_of(factor: Matrix) -> FactorSolution:
     """Least squares with a factor."""
     if isinstance(factor, Identity):
         return Counts(factor)
+    if isinstance(factor, Total):
+        return Sum(factor)
     return Implicit(factor) if isinstance(factor, Solvable) else Explicit(factor)
 
 
@@ -79,6 +85,30 @@ class Counts(FactorSolution):
 
     def types(self, matrix: Matrix, masks: Array) -> RowTypes:
         return row_types(matrix, masks)
+
+
+@final
+class Sum(FactorSolution):
+    """Only the total is measured."""
+
+    def __init__(self, factor: Total) -> None:
+        self._cells = factor.n
+
+    @property
+    def inverse(self) -> Matrix:
+        return Dense(np.full((self._cells, 1), 1 / self._cells))
+
+    def determines(self, asked: Callable[[], AxisGram]) -> bool:
+        pair = asked().two_eigenvalues()
+        return self._cells == 1 or (pair is not None and abs(pair[0]) <= _ROUNDING * abs(pair[1]))
+
+    def error(self, gram: AxisGram) -> float:
+        return gram.total() / self._cells**2
+
+    def types(self, matrix: Matrix, masks: Array) -> RowTypes:
+        if len(masks) == 1:
+            return product_types(_within(matrix, masks), self.inverse.dense())
+        return entry_types(np.stack([matrix.apply(mask[:, None] * self.inverse.dense()) for mask in masks], axis=2))
 
 
 @final

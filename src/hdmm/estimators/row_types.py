@@ -167,6 +167,16 @@ def query_types(matrix: Matrix, inverse: Matrix, means: Array | None = None) -> 
     return _solved_types(moments, matrix.rows, inverse, means)
 
 
+def some_rows(marks: Array) -> RowTypes:
+    """Types of rows by any marks: in ``means`` the marks of a row of each type, and last the number of that row."""
+    first_rows, labels = _equal_rows(_significant(marks))
+
+    def read(start: int, stop: int) -> Entries:
+        raise NotImplementedError("only an estimator that has made the marks knows the entries")
+
+    return RowTypes(labels, len(first_rows), 1, read, None, np.column_stack([marks[first_rows], first_rows]))
+
+
 def _solved_types(moments: Array, rows: Callable[[Array], Array], inverse: Matrix, means: Array | None) -> RowTypes:
     """Types of rows by their moments; the entries of a few are computed when they are read."""
     marks = moments if means is None else np.column_stack([moments, means])

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.demand.subsets import subsets_of
+from hdmm.demand.subsets import Subsets, subsets_of
 from hdmm.matrix import Array, Dense, Gram, Matrix, Spiked
 from hdmm.matrix.axes import Axes
 from hdmm.matrix.axis_gram import DenseGram
@@ -84,6 +84,22 @@ class ResidualSearch:
     def norms(self) -> dict[int, float]:
         """The largest column norm of every attribute's factor, by axis."""
         return {axis: base.norm for axis, base in zip(self._axes, self._bases, strict=True)}
+
+    @property
+    def bases(self) -> dict[int, Matrix]:
+        """The factor of every attribute, by axis."""
+        return {axis: base.matrix for axis, base in zip(self._axes, self._bases, strict=True)}
+
+    def asked_of(self, gram: Gram) -> dict[Axes, float]:
+        """What another Gram asks of every set of attributes, if the bases stay; at unit columns of the bases."""
+        subsets = Subsets(gram)
+        errors = []
+        for i, axis in enumerate(self._axes):
+            base, factors = self._bases[i], subsets.problem.factors[subsets.axes.index(axis)]
+            known = {factor: number for number, factor in enumerate(self._problem.factors[i])}
+            errors.append(base.errors[:, [known[factor] for factor in factors]])
+        values = subsets.asked(errors)
+        return {tuple(subsets.axes[i] for i in a): float(values[number]) for a, number in subsets.sets.items()}
 
     def number(self, axes: Axes) -> int | None:
         """The number of a set of attributes; None if it does not occur."""
