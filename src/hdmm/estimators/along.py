@@ -3,7 +3,7 @@
 A block is A_a ⊗ ⊗_{i∈a} B_i for a set a of the other attributes, with residuals B_i as in
 :mod:`hdmm.estimators.residual` and any strategy A_a along the one attribute. Blocks of different sets speak of
 different things whatever their A_a are, so that least squares takes one after the other, and variances add up
-(docs/math.md, section 14).
+(docs/math.md, section 16).
 """
 
 from __future__ import annotations

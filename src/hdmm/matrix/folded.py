@@ -3,7 +3,7 @@
 A folded convolution K has entries c(i − j) ∓ c(i + j + s); sines or cosines are its eigenvectors (see
 :mod:`hdmm.matrix.fourier`). The matrix here is K·diag(d). If the kernel and the scales of the cells are integers, so
 are all entries: products are one exact convolution, and the pseudo-inverse diag(d)⁻¹K⁻¹ takes two fast transforms.
-Nothing of size n × n is written out. See docs/math.md, section 14.
+Nothing of size n × n is written out. See docs/math.md, section 16.
 """
 
 from __future__ import annotations

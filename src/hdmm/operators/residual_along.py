@@ -2,7 +2,7 @@
 
 For a set a of the other attributes, the terms of the workload ask Σ_V s_a(V)·V along the one, where s_a(V) adds up the
 coefficients of the terms with the Gram V there, times what they ask of a. Sets do not share a strategy, so each is one
-problem of OPT_0, and the best weights and the loss, (Σ_a √v_a)², are closed forms (docs/math.md, section 14).
+problem of OPT_0, and the best weights and the loss, (Σ_a √v_a)², are closed forms (docs/math.md, section 16).
 """
 
 from __future__ import annotations

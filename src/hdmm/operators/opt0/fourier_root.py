@@ -2,7 +2,7 @@
 
 The Grams of AllRange and Prefix are diagonal in the sine and the cosine basis; those of other sets of intervals nearly
 are. So the root is that of V's diagonal there, and a folded convolution. Its error is computed exactly, and the better
-basis wins (docs/math.md, section 14).
+basis wins (docs/math.md, section 16).
 """
 
 from __future__ import annotations
