@@ -15,7 +15,7 @@ _MAX_UNION_CELLS = 1 << 11
 """The most cells for which the singular values of a union are computed from its dense Gram."""
 _ROUNDING = 1e-13
 """The relative error that rounding may add to a sum of positive numbers. It is taken off: bounds stay bounds."""
-_MAX_AXIS_CELLS = 1 << 12
+MAX_AXIS_CELLS = 1 << 11
 """The most cells of one attribute for which singular values are computed without a closed form."""
 _MAX_BANDED_CELLS = 1 << 14
 """The most cells for which the eigenvalues of a band matrix are computed, in quadratic time."""
@@ -84,9 +84,9 @@ def _singular_sum(gram: AxisGram) -> float | None:
             shifts = np.arange(min(gram.width, n - gram.width + 1))
             band = np.repeat((gram.width - shifts)[:, None].astype(float), n - gram.width + 1, axis=1)
             return _root_sum(eigvals_banded(band, lower=True))
-        case RowsGram() if len(gram.rows) <= _MAX_AXIS_CELLS:
+        case RowsGram() if len(gram.rows) <= MAX_AXIS_CELLS:
             return _root_sum(np.linalg.eigvalsh(gram.rows @ gram.rows.T))
-    return _root_sum(np.linalg.eigvalsh(gram.dense())) if n <= _MAX_AXIS_CELLS else None
+    return _root_sum(np.linalg.eigvalsh(gram.dense())) if n <= MAX_AXIS_CELLS else None
 
 
 def _root_sum(eigenvalues: Array) -> float:

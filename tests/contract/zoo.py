@@ -22,6 +22,7 @@ from hdmm.matrix import (
     Condition,
     Dense,
     Filtered,
+    Folded,
     Haar,
     Identity,
     Kron,
@@ -32,6 +33,7 @@ from hdmm.matrix import (
     Repeated,
     Restricted,
     Select,
+    Spans,
     Spiked,
     Stack,
     Total,
@@ -54,10 +56,10 @@ from hdmm.matrix.axis_gram import (
 )
 from hdmm.matrix.by_products import ProductGram
 from hdmm.matrix.condition import signed_boxes
-from hdmm.matrix.fourier import Waves, WavesGram
 from hdmm.matrix.orbits import Kinds, OrbitQueries, Within
 from hdmm.matrix.partition import PartitionGram
 from hdmm.matrix.pidentity import PIdentityGram
+from hdmm.matrix.spans import SpansGram
 from hdmm.operators.opt0.laplace import _PartGram
 from hdmm.privacy.calibrate import NORM, calibrate
 from hdmm.schema import Schema
@@ -101,6 +103,8 @@ MATRICES: dict[str, Matrix] = {
     "all ranges": AllRange(5),
     "groups": Partition(7, (2, 3, 7)),
     "groups of one cell": Partition(3, (1, 2, 3)),
+    "intervals": Spans(5, np.array([1, 0, 3]), np.array([3, 0, 4])),
+    "many intervals": Spans(4, np.arange(18) % 2, 2 + np.arange(18) % 2),
     "padded ranges": Select(AllRange(3), np.array([0, 1, 2]), 5),
     "permuted prefix": Select(Prefix(4), np.array([2, 0, 3, 1]), 4),
     "complement": Complement(Prefix(4)),
@@ -114,10 +118,12 @@ MATRICES: dict[str, Matrix] = {
     "kron of shrinking factors": Kron([Total(3), Dense(_INTEGERS), Width(4, 3)]),
     "union of products": Stack([Kron([Prefix(3), Total(2)]), Kron([Total(3), Identity(2)])], [2, 1]),
     "union with complements": Stack([Kron([Complement(Identity(3)), Total(2)]), Kron([AllRange(3), Identity(2)])]),
-    "sines": Waves("sine", _RNG.normal(size=5), _RNG.normal(size=5)),
-    "cosines": Waves("cosine", _RNG.normal(size=4), _RNG.normal(size=4)),
-    "squares of sines": Waves("sine", _MORE.normal(size=5), _MORE.normal(size=5)).power(2),
-    "squares of cosines": Waves("cosine", _MORE.normal(size=4), _MORE.normal(size=4)).power(2),
+    "folded on sines": Folded("sine", np.array([7, 3, -1, 0, 0, 1, -1]), np.array([1, 2, 1, 3, 2])),
+    "folded on cosines": Folded("cosine", np.array([8, 2, 1, -1, 1]), np.array([2, 1, 1, 3])),
+    "folded reals": Folded("cosine", np.array([1.5, 0.3, 0.1, -0.1]), np.array([0.5, 1.0, 2.0])),
+    "folded on one cell": Folded("sine", np.array([3, 1, -2]), np.array([2])),
+    "inverse of a folded convolution": Folded("sine", np.array([3.0, 1.0, 0.5, 0.2]), np.array([1.0, 2.0])).inverse(),
+    "sizes of a folded convolution": Folded("cosine", np.array([8, 2, 1, -1]), np.array([2, 1, 3])).power(1),
     "p-identity": _PIDENTITY,
     "squares of a p-identity": _PIDENTITY.power(2),
     "inverse of a p-identity": _PIDENTITY.inverse(),
@@ -143,7 +149,6 @@ MATRICES: dict[str, Matrix] = {
 }
 
 _RIGHT = _MORE.normal(size=5)
-_WEIGHTS = _MORE.uniform(1, 2, 5)
 _CROSS = _MORE.normal(size=(4, 4))
 _WINDOWS = np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 0], [0, 0, 1, 1, 1]])
 _RANGES = np.array([[low <= cell <= high for cell in range(5)] for low in range(5) for high in range(low, 5)], int)
@@ -152,16 +157,6 @@ _COLUMNS = np.array([3, 0, 2, 5, 1])
 _SELECTED = np.zeros((5, 6))
 _SELECTED[:, _COLUMNS] = np.tri(5)
 _BORDERED = np.vstack([np.diag(_RIGHT), _INTEGERS])
-
-
-def _sines(n: int) -> np.ndarray:
-    cell = np.arange(1, n + 1)
-    return np.sqrt(2 / (n + 1)) * np.sin(np.pi / (n + 1) * np.outer(cell, cell))
-
-
-def _cosines(n: int) -> np.ndarray:
-    odd = 2 * np.arange(n) + 1
-    return 2 / np.sqrt(2 * n + 1) * np.cos(np.pi / (4 * n + 2) * np.outer(odd, odd))
 
 
 def _square(rows: np.ndarray) -> np.ndarray:
@@ -176,6 +171,10 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "prefix": (PrefixGram(5), _square(np.tri(5))),
     "all ranges": (AllRangeGram(5), _square(_RANGES)),
     "width": (WidthGram(5, 3), _square(_WINDOWS)),
+    "intervals": (
+        SpansGram(Spans(5, np.array([1, 0, 3]), np.array([3, 0, 4]))),
+        _square(np.array([[0, 1, 1, 1, 0], [1, 0, 0, 0, 0], [0, 0, 0, 1, 1]])),
+    ),
     "groups": (
         PartitionGram(Partition(5, (1, 3, 5))),
         _square(np.array([[1, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])),
@@ -187,8 +186,6 @@ GRAMS: dict[str, tuple[AxisGram, np.ndarray]] = {
     "deviations": (SumGram(((2.0, IdentityGram(4)), (-0.5, OnesGram(4)))), 2 * np.eye(4) - 0.5),
     "bordered": (PIdentityGram(_RIGHT, _INTEGERS), _square(_BORDERED)),
     "by products": (ProductGram(Dense(_INTEGERS), (_INTEGERS**2).sum(axis=0)), _square(_INTEGERS)),
-    "sines": (WavesGram("sine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _sines(5) * _RIGHT)),
-    "cosines": (WavesGram("cosine", _WEIGHTS, _RIGHT), _square(np.sqrt(_WEIGHTS)[:, None] * _cosines(5) * _RIGHT)),
     "some cells": (_PartGram(PrefixGram(5), np.array([0, 2, 3])), _square(np.tri(5))[np.ix_([0, 2, 3], [0, 2, 3])]),
 }
 """Every kind of Gram over one attribute, and its entries written out."""
@@ -233,6 +230,16 @@ def _over_kinds(compared: tuple[int, ...]) -> Block:
     return Block((0, 1, 2), (factor,), Fraction(3, 2 + len(compared)))
 
 
+_FOLDED = (
+    Folded("sine", np.array([9, 3, 1, 0, 1]), np.array([2, 1, 3])),
+    Folded("cosine", np.array([9, 4, 2, 1, 0]), np.array([1, 2, 2, 3])),
+)
+_LONG = (
+    _FOLDED[1],
+    Folded("sine", np.array([20, 7, 2, 0, 1, 3]), np.array([3, 1, 1, 2])),
+    Dense(np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])),
+)
+_CENTRED = Spiked.centred(2), Dense(np.array([[1, 1, 0], [0, 2, -1]]))
 _SQUARE = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 0], [1, 1, 1, 1], [0, 0, 3, 1]])
 _QUERIES = np.concatenate([np.eye(24, dtype=np.int64), _RNG.integers(-2, 3, (5, 24))])
 _BASE = Dense(np.array([[2, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 1]]))
@@ -252,6 +259,19 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
                         Tree.balanced(3, 2),
                         Tree([np.array([4]), np.ones(4)], [np.array([2]), np.array([1, 2, 1, 3])]),
                     ),
+                ),
+            ),
+            "kron",
+        ),
+        WORKLOAD,
+    ),
+    "folded convolutions": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block(
+                    (0, 1, 2),
+                    (Identity(2), *_FOLDED),
                 ),
             ),
             "kron",
@@ -285,6 +305,20 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
         ),
         WORKLOAD,
     ),
+    "marginals over folded convolutions": (
+        Strategy(
+            SCHEMA.sizes,
+            (
+                Block((0, 1), (Identity(2), _FOLDED[0])),
+                Block((1, 2), _FOLDED, Fraction(2)),
+                Block((0, 2), (Identity(2), _FOLDED[1]), Fraction(1, 3)),
+                Block((2,), (_FOLDED[1],)),
+                Block((), ()),
+            ),
+            "marginal",
+        ),
+        Workload(SCHEMA, [product for product in WORKLOAD.products if product.where is None]),
+    ),
     "residuals": (_residuals(Spiked.centred(2), Spiked.centred(3), Spiked.centred(4)), WORKLOAD),
     "residuals of other kinds": (
         _residuals(
@@ -293,6 +327,21 @@ STRATEGIES: dict[str, tuple[Strategy, Workload]] = {
             Dense(np.array([[1, -1, 0, 2], [0, 1, 1, -1], [2, 0, 1, 1], [1, 0, 1, 1]])),
         ),
         WORKLOAD,
+    ),
+    "residuals along folded convolutions": (
+        Strategy(
+            SCHEMA.sizes,
+            tuple(
+                Block(
+                    (*axes, 2),
+                    (*(_CENTRED[axis] for axis in axes), factor),
+                    Fraction(3, 2 + len(axes)),
+                )
+                for axes, factor in zip([(), (0,), (1,), (0, 1)], [*_LONG, Haar(4)], strict=True)
+            ),
+            "residual",
+        ),
+        Workload(SCHEMA, [product for product in WORKLOAD.products if product.where is None]),
     ),
     "union": (
         Strategy(

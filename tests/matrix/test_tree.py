@@ -176,3 +176,10 @@ def test_parts_that_are_no_levels_are_refused(sizes):
 def test_a_hierarchy_that_does_not_fit_is_refused():
     with memory_allowed("1GB"), pytest.raises(TooLargeError, match="declare bins or a coarser domain"):
         Tree.balanced(10**12, 2)
+
+
+def test_the_moments_of_a_hierarchy_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Tree.balanced(9, 3)
+    first = tree.interval_moments(np.array([2]), np.array([7]))
+    monkeypatch.setattr("hdmm.matrix.tree.TreeMoments", None)
+    assert tree.interval_moments(np.array([2]), np.array([7])).tolist() == first.tolist()

@@ -7,7 +7,7 @@ each attribute of the product, depend on the noise in the same way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal, final
@@ -112,6 +112,52 @@ class Factored(Coefficients):
         for types in self.asked:
             product = np.multiply.outer(product, types.moment(moment))
         return product
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Products of one row per attribute, by the moments of these rows: the sums of the second, fourth and sixth powers
+    of their entries, and the largest size of one."""
+
+    scale: float
+    rows: tuple[Array, ...]
+    """For each attribute of the product the moments of every type, with the axes type and moment."""
+    others: Array
+    """The moments of what the product adds up."""
+
+    def moments(self, column: int, power: int) -> Array:
+        """For every combination of types the moment of the product."""
+        product = np.array(abs(self.scale) ** power * self.others[column])
+        for row in self.rows:
+            product = np.multiply.outer(product, row[:, column])
+        return product
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Orthogonal(Coefficients):
+    """Sums of parts that are orthogonal to each other: their squares add up, and other moments are upper bounds.
+
+    ``written`` writes out the coefficients of one combination of types.
+    """
+
+    block: int
+    parts: tuple[Part, ...]
+    written: Callable[[tuple[int, ...]], Coefficients]
+
+    def power_sum(self, power: Power) -> Array:
+        column = (2, 4, 6).index(power)
+        moments = [part.moments(column, power) for part in self.parts]
+        if power == 2:
+            return np.sum(moments, axis=0)
+        return np.sum([moment ** (1 / power) for moment in moments], axis=0) ** power  # Minkowski's inequality
+
+    def largest(self) -> Array:
+        return np.sum([part.moments(3, 1) for part in self.parts], axis=0)
+
+    def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
+        return self.written(place).at((0,) * len(place))
 
 
 @final

@@ -2,6 +2,7 @@
 
 FactorSolution
 ├── Counts      the factor is the identity: nothing to do
+├── Sum         the factor is the total
 ├── Implicit    an ordered attribute whose pseudo-inverse is never written out (`hdmm.matrix.solvable`)
 └── Explicit    any other: the pseudo-inverse is written out
 """
@@ -16,6 +17,7 @@ from typing import final
 import numpy as np
 
 from hdmm.estimators.inverse import covers, inverse_error
+from hdmm.estimators.inverse import error as strategy_error
 from hdmm.estimators.inverse import inverse as pseudo_inverse
 from hdmm.estimators.row_types import (
     RowTypes,
@@ -25,13 +27,13 @@ from hdmm.estimators.row_types import (
     query_types,
     row_types,
 )
-from hdmm.matrix import Array, AxisGram, Identity, Matrix
+from hdmm.matrix import Array, AxisGram, Dense, Identity, Matrix, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.solvable import Solvable
 from hdmm.memory.workspace import check_written
 
-_MAX_ENTRIES = 1 << 22
-"""The most entries of a product that are computed at a time."""
+_ROUNDING = 1e-12
+"""The largest share of what is not the total that is rounding."""
 
 
 class FactorSolution(ABC):
@@ -59,6 +61,8 @@ def solution_of(factor: Matrix) -> FactorSolution:
     """Least squares with a factor."""
     if isinstance(factor, Identity):
         return Counts(factor)
+    if isinstance(factor, Total):
+        return Sum(factor)
     return Implicit(factor) if isinstance(factor, Solvable) else Explicit(factor)
 
 
@@ -81,6 +85,30 @@ class Counts(FactorSolution):
 
     def types(self, matrix: Matrix, masks: Array) -> RowTypes:
         return row_types(matrix, masks)
+
+
+@final
+class Sum(FactorSolution):
+    """Only the total is measured."""
+
+    def __init__(self, factor: Total) -> None:
+        self._cells = factor.n
+
+    @property
+    def inverse(self) -> Matrix:
+        return Dense(np.full((self._cells, 1), 1 / self._cells))
+
+    def determines(self, asked: Callable[[], AxisGram]) -> bool:
+        pair = asked().two_eigenvalues()
+        return self._cells == 1 or (pair is not None and abs(pair[0]) <= _ROUNDING * abs(pair[1]))
+
+    def error(self, gram: AxisGram) -> float:
+        return gram.total() / self._cells**2
+
+    def types(self, matrix: Matrix, masks: Array) -> RowTypes:
+        if len(masks) == 1:
+            return product_types(_within(matrix, masks), self.inverse.dense())
+        return entry_types(np.stack([matrix.apply(mask[:, None] * self.inverse.dense()) for mask in masks], axis=2))
 
 
 @final
@@ -115,7 +143,7 @@ class Explicit(FactorSolution):
 
 @final
 class Implicit(FactorSolution):
-    """Nothing is written out: errors of sums over intervals come from the factor's own formulas."""
+    """Nothing is written out: errors come from the factor's own formulas."""
 
     def __init__(self, factor: Solvable) -> None:
         self._factor = factor
@@ -130,30 +158,22 @@ class Implicit(FactorSolution):
 
     def error(self, gram: AxisGram) -> float:
         if gram not in self._errors:
-            self._errors[gram] = self._error(gram)
+            self._errors[gram] = strategy_error(self._factor, gram)
         return self._errors[gram]
 
     def types(self, matrix: Matrix, masks: Array) -> RowTypes:
         if len(masks) > 1:
             entries = self.inverse.dense()
             return entry_types(np.stack([matrix.apply(mask[:, None] * entries) for mask in masks], axis=2))
-        asked = _within(matrix, masks)
-        intervals = asked.intervals()
-        return query_types(asked, self.inverse) if intervals is None else interval_types(intervals, self._factor)
+        return self.types_with(_within(matrix, masks), None)
 
-    def _error(self, gram: AxisGram) -> float:
-        squares = gram.as_squares()
-        if squares is not None:
-            variances = self._factor.interval_moments(*squares.intervals)[:, 0]
-            lengths = (self.inverse.apply_t(squares.vectors) ** 2).sum(axis=0)
-            return float(squares.interval_weights @ variances + squares.vector_weights @ lengths)
-        n = gram.size
-        check_written(n, n)
-        total, step = 0.0, max(1, _MAX_ENTRIES // self._factor.shape[0])
-        for start in range(0, n, step):
-            units = np.eye(n, min(step, n - start), -start)
-            total += float(np.sum(gram.apply(units) * self.inverse.apply(self.inverse.apply_t(units))))
-        return total
+    def types_with(self, asked: Matrix, vector: Array | None) -> RowTypes:
+        """The types of the rows of W A⁺, together with the product of each row and a vector."""
+        means = None if vector is None else asked.apply(vector)
+        intervals = asked.intervals()
+        if intervals is None:
+            return query_types(asked, self.inverse, means)
+        return interval_types(intervals, self._factor, means)
 
 
 def _within(matrix: Matrix, masks: Array) -> Matrix:

@@ -8,9 +8,10 @@ from functools import singledispatch
 import numpy as np
 
 from hdmm.matrix import Array, AxisGram, Dense, Identity, Matrix
-from hdmm.matrix.fourier import Waves
 from hdmm.matrix.pidentity import PIdentity
 from hdmm.matrix.rank import exact_rank, pseudo_inverse
+from hdmm.matrix.solvable import Solvable
+from hdmm.memory.workspace import check_written
 
 _LEAST_PIVOT = 1e-5
 """The least ratio of pivots at which a Gram matrix is inverted by its Cholesky factor."""
@@ -28,6 +29,8 @@ _MAX_EXACT_CELLS = 1 << 10
 """The most cells for which exact arithmetic decides."""
 _MAX_EXACT_INTEGER = 2.0**53
 """The largest integer that a float holds exactly."""
+_MAX_ENTRIES = 1 << 22
+"""The most entries of a product that are computed at a time."""
 _MAX_WRITTEN_CELLS = 1 << 11
 """The most cells of an attribute whose strategy is written out to compute an error."""
 
@@ -57,8 +60,8 @@ def _(factor: Identity) -> Matrix:
 
 
 @inverse.register(PIdentity)
-@inverse.register(Waves)
-def _(factor: PIdentity | Waves) -> Matrix:
+@inverse.register(Solvable)
+def _(factor: PIdentity | Solvable) -> Matrix:
     return factor.inverse()
 
 
@@ -84,6 +87,22 @@ def _(factor: PIdentity, gram: AxisGram) -> float:
     if difference > least or factor.shape[1] > _MAX_WRITTEN_CELLS:
         return difference
     return inverse_error(Dense(pseudo_inverse(factor.dense())), gram)
+
+
+@error.register
+def _(factor: Solvable, gram: AxisGram) -> float:
+    # The errors of sums over intervals come from the factor's own formulas.
+    inverse, squares, n = factor.inverse(), gram.as_squares(), gram.size
+    if squares is not None:
+        variances = factor.interval_moments(*squares.intervals)[:, 0]
+        lengths = (inverse.apply_t(squares.vectors) ** 2).sum(axis=0)
+        return float(squares.interval_weights @ variances + squares.vector_weights @ lengths)
+    check_written(n, n)
+    total, step = 0.0, max(1, _MAX_ENTRIES // factor.shape[0])
+    for start in range(0, n, step):
+        units = np.eye(n, min(step, n - start), -start)
+        total += float(np.sum(gram.apply(units) * inverse.apply(inverse.apply_t(units))))
+    return total
 
 
 def is_full_rank(projection: Array) -> bool:

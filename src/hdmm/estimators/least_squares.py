@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hdmm.estimators.along import ResidualsAlong
 from hdmm.estimators.as_measured import AsMeasured
 from hdmm.estimators.blockwise import BlockLeastSquares
 from hdmm.estimators.coordinates import MAX_WAYS
@@ -18,15 +19,23 @@ from hdmm.estimators.residual import ResidualLeastSquares
 from hdmm.estimators.split import SplitLeastSquares, splits
 from hdmm.estimators.symmetric import SymmetricLeastSquares
 from hdmm.matrix import Identity, Matrix, Norm
+from hdmm.matrix.solvable import Solvable
 from hdmm.strategy import Family, Strategy
 from hdmm.workload import Encoded
+
+
+def _residuals(strategy: Strategy) -> LinearEstimator[Any]:
+    """Residuals along an attribute whose factors are not written out; of all attributes otherwise."""
+    along = any(isinstance(factor, Solvable) for block in strategy.blocks for factor in block.factors)
+    return ResidualsAlong(strategy) if along else ResidualLeastSquares(strategy)
+
 
 _FAMILIES: dict[Family, Callable[[Strategy], LinearEstimator[Any]]] = {
     "direct": AsMeasured,
     "explicit": ExplicitLeastSquares,
     "kron": KronLeastSquares,
     "marginal": MarginalLeastSquares,
-    "residual": ResidualLeastSquares,
+    "residual": _residuals,
     "symmetric": SymmetricLeastSquares,
     "union": BlockLeastSquares,
 }

@@ -21,17 +21,20 @@ from typing import final
 import numpy as np
 
 from hdmm.estimators.assemble import assemble
-from hdmm.estimators.coefficients import Coefficients, Grid, Written
+from hdmm.estimators.coefficients import Coefficients, Grid, Orthogonal, Part, Written
 from hdmm.estimators.estimator import LinearEstimator, Noise, weighing_variances
+from hdmm.estimators.factor import FactorSolution, Implicit, solution_of
 from hdmm.estimators.footprint import NUMBER, estimate_bytes
-from hdmm.estimators.inverse import inverse, inverse_error, is_full_rank
 from hdmm.estimators.latest import Latest
 from hdmm.estimators.row_types import RowTypes, entry_types, row_types
 from hdmm.matrix import Array, AxisGram, Identity, Kron, Matrix
 from hdmm.matrix.axes import Axes, subsets
+from hdmm.matrix.axis_gram import IdentityGram
 from hdmm.strategy import Strategy
 from hdmm.workload import EncodedProduct
 
+_MAX_WRITTEN = 1 << 20
+"""The most entries of rows that are written out if an attribute's base is not."""
 _LEAST_VARIANCE = 1e-100
 """The least that the variance of a block counts beside the others: an average loses nothing, but may overflow."""
 
@@ -73,7 +76,8 @@ class MarginalLeastSquares(LinearEstimator[dict[Axes, Array]]):
         return holders
 
     def supports(self, product: EncodedProduct) -> bool:
-        return product.axes in self._holders
+        structured = product.condition is not None and any(self._bases[axis].implicit for axis in product.axes)
+        return product.axes in self._holders and not structured
 
     def squared_errors(self, products: Sequence[EncodedProduct], noise: Noise) -> Array:
         errors = self._average(tuple(noise)).errors
@@ -93,6 +97,8 @@ class MarginalLeastSquares(LinearEstimator[dict[Axes, Array]]):
     def row_types(self, product: EncodedProduct, axis: int) -> RowTypes:
         """Types of the entries of W A⁺, one for each term, and beside them those of 1ᵀA⁺."""
         matrix, masks, base = product.factors[axis], product.masks(axis), self._bases[axis]
+        if base.implicit is not None:
+            return base.implicit.types_with(matrix, base.even_share)
         if isinstance(base.inverse, Identity):
             types = row_types(matrix, masks)
             sums = np.ones((*types.counts.shape, 1))
@@ -103,24 +109,55 @@ class MarginalLeastSquares(LinearEstimator[dict[Axes, Array]]):
 
     def row_size(self, product: EncodedProduct, types: Sequence[RowTypes]) -> int:
         combinations = prod(len(row_types) for row_types in types[1:])
-        return combinations * prod(row_types.width for row_types in types) * len(product.coefficients)
+        written = combinations * prod(row_types.width for row_types in types) * len(product.coefficients)
+        return combinations if self._too_wide(product, types) else written
+
+    def _too_wide(self, product: EncodedProduct, types: Sequence[RowTypes]) -> bool:
+        """Whether rows have so many entries that only their moments are computed."""
+        implicit = any(self._bases[axis].implicit for axis in product.axes)
+        return implicit and prod(len(row) * row.width for row in types) > _MAX_WRITTEN
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
-        grid, average = Grid(len(types)), self._average(tuple(noise))
-        rows = {
-            axis: _Rows.of(grid, way, row_types, self._bases[axis].kappa)
-            for way, (axis, row_types) in enumerate(zip(product.axes, types, strict=True))
-        }
+        if not self._too_wide(product, types):
+            for index in range(len(self.blocks)):
+                yield self._written(index, product, types, noise)
+            return
+        rows = {axis: self._bases[axis].row_moments(row) for axis, row in zip(product.axes, types, strict=True)}
+        average = self._average(tuple(noise))
         for index, block in enumerate(self.blocks):
             shared = tuple(axis for axis in product.axes if axis in block.axes)
-            values = 0 * grid.ones
-            for residual in subsets(shared):
-                factors = [rows[axis].deviations if axis in residual else rows[axis].means for axis in product.axes]
-                factors += [rows[axis].totals for axis in shared if axis not in residual]
-                values = values + prod(factors, start=grid.ones) / average.precisions[residual]
-            counts = prod((rows[axis].counts for axis in shared), start=grid.ones)[..., 0]
-            others = tuple(self._bases[axis].sum_types for axis in block.axes if axis not in shared)
-            yield Written(index, average.weights[index] * (values @ product.coefficients), counts, grid.ways, others)
+            others = [self._bases[axis].total_moments for axis in block.axes if axis not in shared]
+            parts = [
+                Part(
+                    average.weights[index] / average.precisions[residual],
+                    tuple(rows[axis].part(axis in residual, axis in shared) for axis in product.axes),
+                    np.prod(others, axis=0) if others else np.ones(4),
+                )
+                for residual in subsets(shared)
+            ]
+
+            def written(place: tuple[int, ...], index: int = index) -> Coefficients:
+                chosen = [row.some(number, number + 1) for row, number in zip(types, place, strict=True)]
+                return self._written(index, product, chosen, noise)
+
+            yield Orthogonal(index, tuple(parts), written)
+
+    def _written(self, index: int, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Written:
+        """The coefficients of one block, written out."""
+        grid, average, block = Grid(len(types)), self._average(tuple(noise)), self.blocks[index]
+        rows = {
+            axis: _Rows.of(grid, way, row_types, self._bases[axis])
+            for way, (axis, row_types) in enumerate(zip(product.axes, types, strict=True))
+        }
+        shared = tuple(axis for axis in product.axes if axis in block.axes)
+        values = 0 * grid.ones
+        for residual in subsets(shared):
+            factors = [rows[axis].deviations if axis in residual else rows[axis].means for axis in product.axes]
+            factors += [rows[axis].totals for axis in shared if axis not in residual]
+            values = values + prod(factors, start=grid.ones) / average.precisions[residual]
+        counts = prod((rows[axis].counts for axis in shared), start=grid.ones)[..., 0]
+        others = tuple(self._bases[axis].sum_types for axis in block.axes if axis not in shared)
+        return Written(index, average.weights[index] * (values @ product.coefficients), counts, grid.ways, others)
 
     def reconstruct(self, answers: Sequence[Array], noise: Noise) -> dict[Axes, Array]:
         average = self._average(tuple(noise))
@@ -210,11 +247,30 @@ class _Rows:
     """How often each entry occurs."""
 
     @staticmethod
-    def of(grid: Grid, way: int, types: RowTypes, kappa: float) -> _Rows:
+    def of(grid: Grid, way: int, types: RowTypes, base: _Base) -> _Rows:
         """Split the entries of `MarginalLeastSquares.row_types`."""
-        entries, totals, counts = types.values[:, :, :-1], types.values[:, :, -1:], types.counts[:, :, None]
-        means = (entries * totals * counts).sum(axis=1, keepdims=True) / kappa
+        entries, totals, counts = base.entries(types)
+        means = (entries * totals * counts).sum(axis=1, keepdims=True) / base.kappa
         return _Rows(*(grid.place(array, way) for array in (means, entries - means * totals, totals, counts)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _RowMoments:
+    """The moments of the rows of W A⁺ on one attribute, split by what they do to totals and to residuals."""
+
+    means: Array
+    """W u, for every type."""
+    deviations: Array
+    totals: Array
+
+    def part(self, deviates: bool, shared: bool) -> Array:
+        """The moments of the deviations, or of the means, times the total if the block measures the attribute."""
+        if deviates:
+            return self.deviations
+        sizes = abs(self.means)
+        powers = np.stack([sizes**2, sizes**4, sizes**6, sizes], axis=1)
+        return powers * self.totals if shared else powers
 
 
 @final
@@ -222,8 +278,7 @@ class _Rows:
 class _Base:
     """The strategy of one attribute, and what least squares needs of it."""
 
-    inverse: Matrix
-    """A⁺."""
+    solution: FactorSolution
     sums: Array
     """1ᵀA⁺: how the total over the attribute is read from measurements."""
     kappa: float
@@ -235,14 +290,24 @@ class _Base:
     @staticmethod
     def of(factor: Matrix) -> _Base:
         """What least squares needs of a factor."""
-        n = factor.shape[1]
+        n, solution = factor.shape[1], solution_of(factor)
         if isinstance(factor, Identity):
-            return _Base(factor, np.ones(n), float(n), np.full(n, 1 / n), True)
-        pseudo_inverse = inverse(factor)
-        sums = pseudo_inverse.apply_t(np.ones(n))
+            return _Base(solution, np.ones(n), float(n), np.full(n, 1 / n), True)
+        inverse = solution.inverse
+        sums = inverse.apply_t(np.ones(n))
         kappa = float(sums @ sums)
-        full_rank = is_full_rank(pseudo_inverse.apply(factor.dense().astype(float)))
-        return _Base(pseudo_inverse, sums, kappa, pseudo_inverse.apply(sums) / kappa, full_rank)
+        full_rank = solution.determines(lambda: IdentityGram(n))
+        return _Base(solution, sums, kappa, inverse.apply(sums) / kappa, full_rank)
+
+    @property
+    def inverse(self) -> Matrix:
+        """A⁺."""
+        return self.solution.inverse
+
+    @property
+    def implicit(self) -> Implicit | None:
+        """The solution, if nothing of it is written out."""
+        return self.solution if isinstance(self.solution, Implicit) else None
 
     def split(self, gram: AxisGram) -> tuple[float, float]:
         """tr(X⁻¹V) as the part on totals, fᵀVf = κ·uᵀVu, and the part on residuals."""
@@ -250,7 +315,37 @@ class _Base:
             on_totals = gram.total() / gram.size
         else:
             on_totals = self.kappa * float(self.even_share @ gram.apply(self.even_share))
-        return on_totals, inverse_error(self.inverse, gram) - on_totals
+        return on_totals, self.solution.error(gram) - on_totals
+
+    def entries(self, types: RowTypes) -> tuple[Array, Array, Array]:
+        """The entries of W A⁺ of every type, those of 1ᵀA⁺ beside them, and how often each occurs."""
+        counts = types.counts[:, :, None]
+        if self.implicit is not None:
+            return types.values, self.sums[None, :, None], counts
+        return types.values[:, :, :-1], types.values[:, :, -1:], counts
+
+    def row_moments(self, types: RowTypes) -> _RowMoments:
+        """The moments of rows, exact if they are written out; of others all but the squares are upper bounds."""
+        if types.means is None or types.moments is None:
+            entries, totals, counts = self.entries(types)
+            means = (entries * totals * counts).sum(axis=1, keepdims=True) / self.kappa
+            sizes, counts = abs(entries - means * totals)[:, :, 0], counts[:, :, 0]
+            sums = [(counts * sizes**power).sum(axis=1) for power in (2, 4, 6)]
+            largest = np.where(counts > 0, sizes, 0).max(axis=1)
+            return _RowMoments(means[:, 0, 0], np.stack([*sums, largest], axis=1), self.total_moments)
+        powers = np.array([2, 4, 6, 1])
+        deviations = types.moments ** (1 / powers) + abs(types.means[:, None]) * self.total_moments ** (1 / powers)
+        deviations **= powers
+        deviations[:, 0] = np.maximum(types.moments[:, 0] - self.kappa * types.means**2, 0)
+        return _RowMoments(types.means, deviations, self.total_moments)
+
+    @cached_property
+    def total_moments(self) -> Array:
+        """The moments of 1ᵀA⁺."""
+        if isinstance(self.inverse, Identity):
+            return np.array([self.kappa, self.kappa, self.kappa, 1.0])
+        sizes = abs(self.sums)
+        return np.array([*((sizes**power).sum() for power in (2, 4, 6)), sizes.max()])
 
     @cached_property
     def sum_types(self) -> RowTypes:

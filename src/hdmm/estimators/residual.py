@@ -64,12 +64,12 @@ class ResidualLeastSquares(LinearEstimator[list[Array]]):
         return {block.axes: index for index, block in enumerate(self.blocks)}
 
     @cached_property
-    def _parts(self) -> dict[int, _AxisResidual]:
+    def _parts(self) -> dict[int, AxisResidual]:
         factors: dict[int, Matrix] = {}
         for block in self.blocks:
             factors.update(zip(block.axes, block.factors, strict=True))
         return {
-            axis: _AxisResidual.of(factors[axis]) if axis in factors else _AxisResidual.none(size)
+            axis: AxisResidual.of(factors[axis]) if axis in factors else AxisResidual.none(size)
             for axis, size in enumerate(self.strategy.sizes)
         }
 
@@ -157,12 +157,10 @@ class ResidualLeastSquares(LinearEstimator[list[Array]]):
 
     def coefficients(self, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Iterator[Coefficients]:
         terms = len(product.coefficients)
-        residuals = [RowTypes.of(t.labels, t.values[:, :, :terms], t.counts) for t in types]
-        totals = [RowTypes.of(t.labels, t.values[:, :1, terms:], np.ones((len(t), 1))) for t in types]
+        split = {axis: self._parts[axis].split_types(row, terms) for axis, row in zip(product.axes, types, strict=True)}
         for subset in subsets(product.axes):
             if subset in self._places:
-                pairs = zip(product.axes, totals, residuals, strict=True)
-                chosen = tuple(residual if axis in subset else total for axis, total, residual in pairs)
+                chosen = tuple(split[axis][axis in subset] for axis in product.axes)
                 if product.condition is None:
                     yield Factored(self._places[subset], chosen, ())
                 else:
@@ -187,7 +185,7 @@ class ResidualLeastSquares(LinearEstimator[list[Array]]):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _AxisResidual:
+class AxisResidual:
     """The factor B of one attribute, with [B; 1ᵀ]⁺ = [G f]."""
 
     factor: Matrix
@@ -201,21 +199,21 @@ class _AxisResidual:
     """Whether totals and B together determine every cell."""
 
     @staticmethod
-    def none(n: int) -> _AxisResidual:
+    def none(n: int) -> AxisResidual:
         """For an attribute of which only totals are measured."""
-        return _AxisResidual(Dense(np.zeros((1, n))), np.zeros((n, 1)), np.full(n, 1 / n), True, n == 1)
+        return AxisResidual(Dense(np.zeros((1, n))), np.zeros((n, 1)), np.full(n, 1 / n), True, n == 1)
 
     @staticmethod
-    def of(factor: Matrix) -> _AxisResidual:
+    def of(factor: Matrix) -> AxisResidual:
         """What the estimator needs of a factor."""
         n = factor.shape[1]
         if factor == Spiked.centred(n) and n > 1:
-            return _AxisResidual(factor, None, np.full(n, 1 / n), True, True)
+            return AxisResidual(factor, None, np.full(n, 1 / n), True, True)
         entries, stacked = factor.dense(), _with_total(factor)
         both = inverse(stacked).dense()
         # Some f that adds up to 1 is not seen by B if and only if the total is no combination of B's queries.
         together = rank(stacked.dense())
-        return _AxisResidual(factor, both[:, :-1], both[:, -1], together == rank(entries) + 1, together == n)
+        return AxisResidual(factor, both[:, :-1], both[:, -1], together == rank(entries) + 1, together == n)
 
     def split(self, gram: AxisGram) -> tuple[float, float]:
         """fᵀVf and tr(GᵀVG)."""
@@ -243,6 +241,11 @@ class _AxisResidual:
             return np.tensordot(self.G, y, 1)
         n = self.factor.shape[1]
         return (y - y.mean(axis=0)) / n
+
+    def split_types(self, types: RowTypes, terms: int = 1) -> tuple[RowTypes, RowTypes]:
+        """The types of W f and those of W G, from both together."""
+        totals = RowTypes.of(types.labels, types.values[:, :1, terms:], np.ones((len(types), 1)))
+        return totals, RowTypes.of(types.labels, types.values[:, :, :terms], types.counts)
 
     def row_types(self, matrix: Matrix, masks: Array) -> RowTypes:
         """Types of the rows of W G for each mask, and W f beside them."""

@@ -49,6 +49,8 @@ class RowTypes:
     moments: NDArray[np.float64] | None
     """With one term, for every type the sums of the second, fourth and sixth powers of its entries, and the largest
     size of one."""
+    means: NDArray[np.float64] | None = None
+    """For every type what its rows make of a vector that goes with the strategy, if an estimator needs that."""
 
     def __len__(self) -> int:
         return self.count
@@ -57,11 +59,12 @@ class RowTypes:
         """Only some of the types; no row is labelled any more."""
         count = min(stop, self.count) - start
         moments = None if self.moments is None else self.moments[start : start + count]
+        means = None if self.means is None else self.means[start : start + count]
 
         def read(first: int, last: int) -> Entries:
             return self.read(start + first, start + last)
 
-        return RowTypes(np.empty(0, np.int64), count, self.width, read, moments)
+        return RowTypes(np.empty(0, np.int64), count, self.width, read, moments, means)
 
     def moment(self, power: Power | Literal["largest"]) -> Array:
         """The sum of the entries' sizes to a power, or the largest size, for every type; there is one term."""
@@ -141,17 +144,17 @@ def product_types(matrix: Matrix, inverse: Array) -> RowTypes:
     return RowTypes(labels.reshape(-1), len(first_rows), inverse.shape[1], read, moments[first_rows])
 
 
-def interval_types(intervals: Intervals, factor: Solvable) -> RowTypes:
-    """Types of the rows of W·A⁺ for a matrix W of intervals, by their moments."""
+def interval_types(intervals: Intervals, factor: Solvable, means: Array | None = None) -> RowTypes:
+    """Types of the rows of W·A⁺ for a matrix W of intervals, by their moments; and by their means, if there are any."""
     moments = factor.interval_moments(*intervals)
 
     def rows(index: Array) -> Array:
         return interval_rows(intervals.lows[index], intervals.highs[index], factor.shape[1]).astype(float)
 
-    return _solved_types(moments, rows, factor.inverse())
+    return _solved_types(moments, rows, factor.inverse(), means)
 
 
-def query_types(matrix: Matrix, inverse: Matrix) -> RowTypes:
+def query_types(matrix: Matrix, inverse: Matrix, means: Array | None = None) -> RowTypes:
     """Types of the rows of W·A⁺ for any matrix W and an implicit A⁺, by their moments, some rows at a time."""
     count, measurements = matrix.shape[0], inverse.shape[1]
     moments = np.zeros((count, 4))
@@ -161,18 +164,30 @@ def query_types(matrix: Matrix, inverse: Matrix) -> RowTypes:
         sizes = abs(inverse.apply_t(matrix.rows(index).T.astype(float)))
         moments[index, :3] = np.stack([(sizes**p).sum(axis=0) for p in (2, 4, 6)], axis=1)
         moments[index, 3] = sizes.max(axis=0)
-    return _solved_types(moments, matrix.rows, inverse)
+    return _solved_types(moments, matrix.rows, inverse, means)
 
 
-def _solved_types(moments: Array, rows: Callable[[Array], Array], inverse: Matrix) -> RowTypes:
+def some_rows(marks: Array) -> RowTypes:
+    """Types of rows by any marks: in ``means`` the marks of a row of each type, and last the number of that row."""
+    first_rows, labels = _equal_rows(_significant(marks))
+
+    def read(start: int, stop: int) -> Entries:
+        raise NotImplementedError("only an estimator that has made the marks knows the entries")
+
+    return RowTypes(labels, len(first_rows), 1, read, None, np.column_stack([marks[first_rows], first_rows]))
+
+
+def _solved_types(moments: Array, rows: Callable[[Array], Array], inverse: Matrix, means: Array | None) -> RowTypes:
     """Types of rows by their moments; the entries of a few are computed when they are read."""
-    first_rows, labels = _equal_rows(_significant(moments))
+    marks = moments if means is None else np.column_stack([moments, means])
+    first_rows, labels = _equal_rows(_significant(marks))
+    first_means = None if means is None else means[first_rows]
 
     def read(start: int, stop: int) -> Entries:
         entries = inverse.apply_t(rows(first_rows[start:stop]).T.astype(float)).T
         return entries[:, :, None], np.ones(entries.shape)
 
-    return RowTypes(labels, len(first_rows), inverse.shape[1], read, moments[first_rows])
+    return RowTypes(labels, len(first_rows), inverse.shape[1], read, moments[first_rows], first_means)
 
 
 def _equal_rows(values: Array) -> tuple[Array, Array]:
@@ -207,6 +222,6 @@ def _distinct(tuples: Array) -> tuple[Array, Array]:
 
 
 def _significant(values: Array) -> Array:
-    """Non-negative numbers cut to eleven significant digits."""
+    """Numbers cut to eleven significant digits."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(mantissa, _DIGITS - 1), exponent)

@@ -68,6 +68,11 @@ class Matrix(ABC):
         return exact(self.column_norms(p).max())
 
     @property
+    def reach(self) -> int:
+        """Upper bound on |entry of the product| / max|entry of the vector| for integers. Default: the largest row."""
+        return int(largest_row_sum(self.power(1)))
+
+    @property
     def binary(self) -> bool:
         """Whether every entry is zero or one. Default: sums, absolute sums and squared sums of each row agree."""
         if self.dtype.kind != "i":

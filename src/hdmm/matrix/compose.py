@@ -22,6 +22,7 @@ from hdmm.matrix.intervals import Intervals
 from hdmm.matrix.kronecker import Step, kron_apply
 from hdmm.matrix.leaf import Dense, Identity, Total
 from hdmm.matrix.norms import stacked_norm
+from hdmm.matrix.spans import sum_over
 from hdmm.matrix.wrappers import Restricted, Wrapped
 from hdmm.memory.workspace import DENSE_LIMIT
 
@@ -250,7 +251,7 @@ def restricted(factor: Matrix, mask: Array | None) -> Matrix:
     """A matrix that sees only the cells of a mask, or all without one."""
     if mask is None:
         return factor
-    return Dense(mask[None].astype(np.int64)) if isinstance(factor, Total) else Restricted(factor, mask)
+    return sum_over(mask) if isinstance(factor, Total) else Restricted(factor, mask)
 
 
 def _step(factor: Matrix) -> Step:

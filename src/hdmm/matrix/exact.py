@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdmm.matrix import kronecker
 from hdmm.matrix.arrays import Array
-from hdmm.matrix.base import Matrix, largest_row_sum
+from hdmm.matrix.base import Matrix
 from hdmm.matrix.compose import Kron
 from hdmm.matrix.kronecker import Advance, Step, kron_apply, kron_into, map_slabs, work_size
 from hdmm.matrix.leaf import Dense, Identity, Total
@@ -103,7 +103,7 @@ def exact_map(
 
 def reach_of(factor: Matrix) -> int:
     """Upper bound on |entry of the product| / max|entry of the vector|."""
-    return int(largest_row_sum(factor.power(1)))
+    return factor.reach
 
 
 def slab_size(factors: Sequence[Matrix], largest: int) -> int:

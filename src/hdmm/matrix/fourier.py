@@ -1,25 +1,22 @@
-"""Weighted sines and cosines: the eigenvectors of the Grams of AllRange and Prefix, applied by fast transforms.
+"""The sines and cosines in which the Grams of AllRange and Prefix are diagonal, and matrices of one kernel in them.
 
 The bases are symmetric orthonormal matrices F, their own inverses: sin(πij/(n + 1)) over i, j = 1…n, and
-cos(π(2i + 1)(2j + 1)/(4n + 2)) over i, j = 0…n−1. A matrix F·diag(w)·F has entries g(i − j) ∓ g(i + j), with one even
-function g that a single transform gives.
+cos(π(2i + 1)(2j + 1)/(4n + 2)) over i, j = 0…n−1. A matrix F·diag(w)·F has entries g(i − j) ∓ g(i + j + s), with one
+even function g, the kernel: on sines it has the period 2n + 2, s is 2 and the sign −; on cosines g(2n + 1 − m) is
+−g(m), s is 1 and the sign +. So few values say everything: those at 0…n + 1 on sines, and at 0…n on cosines.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Literal
 
 import numpy as np
 
-from hdmm.matrix.arrays import Array, along
-from hdmm.matrix.axis_gram import AxisGram
-from hdmm.matrix.base import Matrix, Norm
-from hdmm.matrix.gram import Gram
-from hdmm.matrix.leaf import FLOAT, Dense
+from hdmm.matrix.arrays import Array
 
 Basis = Literal["sine", "cosine"]
+EXTRA: dict[Basis, int] = {"sine": 2, "cosine": 1}
+"""How many more values a kernel has than the basis has cells."""
 
 
 def transform(basis: Basis, x: Array) -> Array:
@@ -34,128 +31,49 @@ def transform(basis: Basis, x: Array) -> Array:
 
 
 def kernel(basis: Basis, weights: Array) -> Array:
-    """g at 0, 1, … over a whole period, for the matrix F·diag(weights)·F; for each column of weights."""
+    """The kernel of F·diag(weights)·F: its values at 0, 1, …, as few as say everything."""
     from scipy import fft
 
-    n, rest = len(weights), weights.shape[1:]
+    n = len(weights)
     if basis == "sine":
-        spectrum = np.zeros((n + 2, *rest))
-        spectrum[1:-1] = weights / 2
-    else:
-        spectrum = np.zeros((2 * n + 2, *rest))
-        spectrum[1:-2:2] = weights
-    half = fft.dct(spectrum, 1, axis=0) / (len(spectrum) - 1)
-    return np.concatenate([half, half[-2:0:-1]])
+        return fft.dct(np.concatenate([[0.0], weights / 2, [0.0]]), 1) / (n + 1)
+    spectrum = np.zeros(2 * n + 2)
+    spectrum[1:-2:2] = weights
+    return fft.dct(spectrum, 1)[: n + 1] / (2 * n + 1)
 
 
-def _squares(basis: Basis, x: Array) -> Array:
-    """The product of F∘F, whose entries are the squares of F's, with x: the diagonal of F·diag(x)·F."""
-    g = kernel(basis, x)
-    return g[:1] - g[2 : 2 * len(x) + 1 : 2] if basis == "sine" else g[:1] + g[1 : 2 * len(x) : 2]
+def weights_of(basis: Basis, values: Array) -> Array:
+    """The weights w of a kernel."""
+    from scipy import fft
+
+    if basis == "sine":
+        return fft.dct(values, 1)[1:-1]
+    padded = np.concatenate([values, np.zeros(len(values))])
+    return fft.dct(padded, 1)[1 : len(padded) - 1 : 2]
 
 
-@dataclass(frozen=True, eq=False)
-class _Scaled(Matrix):
-    """diag(left)·M·diag(right) for a symmetric matrix M of the basis."""
-
-    basis: Basis
-    left: Array
-    right: Array
-
-    def __post_init__(self) -> None:
-        if np.ndim(self.left) != 1 or np.shape(self.left) != np.shape(self.right):
-            raise ValueError("left and right hold a number for each frequency and for each cell, equally many")
-        for name in ("left", "right"):
-            vector = np.array(getattr(self, name), FLOAT)
-            vector.flags.writeable = False
-            object.__setattr__(self, name, vector)
-
-    @abstractmethod
-    def _product(self, x: Array) -> Array:
-        """M·x."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.left), len(self.right)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return FLOAT
-
-    def apply(self, x: Array) -> Array:
-        return along(self.left, x) * self._product(along(self.right, x) * x)
-
-    def apply_t(self, y: Array) -> Array:
-        return along(self.right, y) * self._product(along(self.left, y) * y)
+def at_sums(basis: Basis, values: Array) -> Array:
+    """±g(m + s) for m = 0…2n − 2: the part of a matrix that depends on i + j."""
+    if basis == "sine":
+        n = len(values) - 2
+        return -np.concatenate([values[2:], values[n:1:-1]])
+    n = len(values) - 1
+    return np.concatenate([values[1:], -values[n:1:-1]])
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Waves(_Scaled):
-    """diag(left)·F·diag(right): a query for every frequency, its cells rescaled."""
-
-    def _product(self, x: Array) -> Array:
-        return transform(self.basis, x)
-
-    def inverse(self) -> Waves:
-        """The inverse, as F is its own."""
-        return Waves(self.basis, 1 / self.right, 1 / self.left)
-
-    def gram(self) -> Gram:
-        return Gram.of(WavesGram(self.basis, self.left**2, self.right))
-
-    def power(self, p: Norm) -> Matrix:
-        return Dense(abs(self.dense())) if p == 1 else SquaredWaves(self.basis, self.left**2, self.right**2)
-
-    def rows(self, index: Array) -> Array:
-        n = len(self.right)
-        # Whole periods are subtracted while the phases are integers, so that large ones lose no digits.
-        if self.basis == "sine":
-            phases = np.outer(index + 1, np.arange(1, n + 1)) % (2 * n + 2)
-            waves = np.sqrt(2 / (n + 1)) * np.sin(np.pi / (n + 1) * phases)
-        else:
-            phases = np.outer(2 * index + 1, np.arange(1, 2 * n, 2)) % (8 * n + 4)
-            waves = 2 / np.sqrt(2 * n + 1) * np.cos(np.pi / (4 * n + 2) * phases)
-        return self.left[index, None] * waves * self.right
+def period(basis: Basis, values: Array) -> Array:
+    """A kernel at 0, 1, … until it repeats itself, on cosines with the other sign."""
+    if basis == "sine":
+        return np.concatenate([values, values[-2:0:-1]])
+    return np.concatenate([values, -values[:0:-1]])
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class SquaredWaves(_Scaled):
-    """The squares of the entries of Waves: diag(left)·(F∘F)·diag(right)."""
-
-    def _product(self, x: Array) -> Array:
-        return _squares(self.basis, x)
-
-    def gram(self) -> Gram:
-        return Dense(self.dense()).gram()
-
-    def power(self, p: Norm) -> Matrix:
-        return self if p == 1 else Dense(self.dense() ** 2)
-
-    def rows(self, index: Array) -> Array:
-        return Waves(self.basis, np.sqrt(self.left), np.sqrt(self.right)).rows(index) ** 2
+def folded(basis: Basis, x: Array) -> Array:
+    """A vector over the cells, continued over a period as sines or cosines are."""
+    zero = np.zeros(1, x.dtype)
+    return np.concatenate([zero, x, zero, -x[::-1]] if basis == "sine" else [x, zero, -x[::-1]])
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class WavesGram(AxisGram):
-    """diag(right)·F·diag(weights)·F·diag(right): the Gram of Waves."""
-
-    basis: Basis
-    weights: Array
-    right: Array
-
-    @property
-    def size(self) -> int:
-        return len(self.right)
-
-    def apply(self, x: Array) -> Array:
-        waves = transform(self.basis, along(self.right, x) * x)
-        return along(self.right, x) * transform(self.basis, along(self.weights, x) * waves)
-
-    def diagonal(self) -> Array:
-        return self.right**2 * _squares(self.basis, self.weights)
-
-    def total(self) -> float:
-        return float(self.weights @ transform(self.basis, self.right) ** 2)
+def wrap(basis: Basis) -> int:
+    """The sign with which a period follows another."""
+    return 1 if basis == "sine" else -1

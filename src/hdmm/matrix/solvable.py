@@ -62,7 +62,22 @@ class Solvable(Matrix):
 
     @abstractmethod
     def rounded(self, k: int, norm: Norm) -> Solvable:
-        """2^k times the matrix in integers, its columns no longer; a ValueError if k is too coarse or too fine."""
+        """2^(k + extra_bits) times the matrix in integers, its columns no longer than so.
+
+        A ValueError if k is too coarse or too fine.
+        """
+
+    @property
+    def extra_bits(self) -> int:
+        """How many bits the integers are longer than the precision that was asked for. Default: none."""
+        return 0
+
+    def least_overlap(self, p: Norm) -> int:
+        """A lower bound on the overlap of two columns of integers (:mod:`hdmm.strategy.replacement`).
+
+        Default: for the L2 norm that of opposite columns.
+        """
+        return 0 if p == 1 else -int(self.norm_power(p))
 
     def inverse(self) -> Inverse:
         """A⁺."""

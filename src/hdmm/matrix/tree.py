@@ -19,7 +19,7 @@ from hdmm.matrix.hierarchy import balanced_sizes, parents_of, starts_of
 from hdmm.matrix.intervals import interval_rows, running_sums
 from hdmm.matrix.leaf import FLOAT, INTEGER, MAX_ENTRY
 from hdmm.matrix.solvable import Integers, Solvable
-from hdmm.matrix.tree_moments import ARRAYS, tree_moments
+from hdmm.matrix.tree_moments import ARRAYS, TreeMoments
 from hdmm.matrix.tree_solution import TreeSolution
 from hdmm.memory import memory_limit
 from hdmm.text import count_text
@@ -150,10 +150,12 @@ class Tree(Solvable):
         return self._solution.solve_t(x)
 
     def interval_moments(self, lows: Integers, highs: Integers) -> Array:
-        return tree_moments(self._solution, lows, highs)
+        return self._moments.of(lows, highs)
 
     def determines(self, gram: AxisGram) -> bool:
         """Cells of one part of the last level are not told apart, so neighbours in it need equal columns."""
+        if len(self.sizes[-1]) == self.shape[1]:  # each is one cell
+            return True
         inside = np.ones(self.shape[1], bool)
         inside[np.cumsum(self.sizes[-1]) - 1] = False  # a part's last cell has no neighbour in it
         cells = np.flatnonzero(inside)
@@ -214,6 +216,10 @@ class Tree(Solvable):
     @cached_property
     def _solution(self) -> TreeSolution:
         return TreeSolution(self.sizes, self.weights, self.parents)
+
+    @cached_property
+    def _moments(self) -> TreeMoments:
+        return TreeMoments(self._solution)
 
     @property
     def _measured(self) -> tuple[Array, Array, Array]:

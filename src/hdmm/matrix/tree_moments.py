@@ -22,25 +22,8 @@ _INTERVALS = 1 << 13
 """Intervals at a time: few enough that what belongs to them stays in the cache."""
 
 
-def tree_moments(solution: TreeSolution, lows: Array, highs: Array) -> Array:
-    """For the sum from each low to each high end, Σc², Σc⁴, Σc⁶ and max|c| of the measurements' factors c."""
-    moments = np.zeros((4, len(lows)))
-    table = _Moments(solution)
-    for start in range(0, len(lows), _INTERVALS):
-        low, high = lows[start : start + _INTERVALS], highs[start : start + _INTERVALS]
-        filled = high >= low
-        first, last = table.parts(low), table.parts(high)
-        within, prefix = filled & (first == last), filled & (first != last) & (low == 0)
-        between = filled & ~within & ~prefix
-        for chosen, moments_of in ((within, table.within), (prefix, table.prefixes), (between, table.between)):
-            places = np.flatnonzero(chosen)
-            if places.size:
-                moments[:, start + places] = moments_of(low[places], high[places], first[places], last[places])
-    return np.ascontiguousarray(moments.T)
-
-
 @final
-class _Moments:
+class TreeMoments:
     """The moments of z in every part, and their sums and maxima over the parts beside it that divide the same part."""
 
     def __init__(self, solution: TreeSolution) -> None:
@@ -73,6 +56,21 @@ class _Moments:
             levels.reverse()
         self._largest.append([])
         self._largest.reverse()
+
+    def of(self, lows: Array, highs: Array) -> Array:
+        """For the sum from each low to each high end, Σc², Σc⁴, Σc⁶ and max|c| of the measurements' factors c."""
+        moments = np.zeros((4, len(lows)))
+        for start in range(0, len(lows), _INTERVALS):
+            low, high = lows[start : start + _INTERVALS], highs[start : start + _INTERVALS]
+            filled = high >= low
+            first, last = self.parts(low), self.parts(high)
+            within, prefix = filled & (first == last), filled & (first != last) & (low == 0)
+            between = filled & ~within & ~prefix
+            for chosen, moments_of in ((within, self.within), (prefix, self.prefixes), (between, self.between)):
+                places = np.flatnonzero(chosen)
+                if places.size:
+                    moments[:, start + places] = moments_of(low[places], high[places], first[places], last[places])
+        return np.ascontiguousarray(moments.T)
 
     def parts(self, cells: Array) -> Array:
         """The parts of the last level that hold some cells."""

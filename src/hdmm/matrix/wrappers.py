@@ -14,6 +14,7 @@ from hdmm.matrix.axis_gram import ComplementGram, RestrictedGram, SelectedGram
 from hdmm.matrix.base import Matrix, Norm, Number, column_sums, exact, largest_row_sum
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.intervals import Intervals, span
+from hdmm.matrix.spans import Spans
 
 _MAX_CELLS = 1 << 24
 """Longer rows are not searched for constants: nobody writes a total over that many cells as anything but Total."""
@@ -231,6 +232,9 @@ class Repeated(Matrix):
 def constant_rows(matrix: Matrix) -> Array | None:
     """For a matrix whose rows are all multiples of the total: the entry of each row. None for any other matrix."""
     rows, columns = matrix.shape
+    if isinstance(matrix, Spans):  # its rows need not be written out
+        widths = matrix.highs - matrix.lows + 1
+        return np.ones(rows, np.int64) if (widths == columns).all() else None
     if columns > _MAX_CELLS:
         return None
     constants: list[Array] = []

@@ -18,6 +18,7 @@ from hdmm.errors import TooLargeError
 from hdmm.estimators.inverse import error
 from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Identity, Matrix, Norm
 from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram
+from hdmm.matrix.solvable import Solvable
 from hdmm.operators.base import Aside, Limits, Operator, Proposal, Solution, WorstCase
 from hdmm.operators.minimax.explicit import worst_product
 from hdmm.operators.opt0.gaussian import opt0_gaussian
@@ -232,7 +233,8 @@ def _opt0(
 
 def _measurable(matrix: Matrix) -> bool:
     """Whether a strategy is small enough to be written out and rounded to integers."""
-    return matrix.dtype.kind == "i" or matrix.shape[0] * matrix.shape[1] <= DENSE_LIMIT
+    structured = matrix.dtype.kind == "i" or isinstance(matrix, Solvable)
+    return structured or matrix.shape[0] * matrix.shape[1] <= DENSE_LIMIT
 
 
 def _counts(gram: AxisGram) -> Solution:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import final
 
-from hdmm.bounds import svd_bound
+from hdmm.bounds import MAX_AXIS_CELLS, svd_bound
 from hdmm.matrix import AxisGram, Gram
+from hdmm.operators.opt0.fourier_root import lower_bound
 from hdmm.operators.symmetric_search import dual_bound, sampled_bound
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -59,6 +60,11 @@ class ProductBounds:
         """Looked up by identity; the Gram is kept so that its address stays taken."""
         if id(factor) not in self._duals:
             gram = Gram.of(factor)
-            small = factor.size <= _MAX_DUAL_CELLS and factor.two_eigenvalues() is None
-            self._duals[id(factor)] = (factor, dual_bound(gram) if small else svd_bound(gram))
+            if factor.size > MAX_AXIS_CELLS:
+                bound = lower_bound(factor) or svd_bound(gram)
+            elif factor.size <= _MAX_DUAL_CELLS and factor.two_eigenvalues() is None:
+                bound = dual_bound(gram)
+            else:
+                bound = svd_bound(gram)
+            self._duals[id(factor)] = (factor, bound)
         return self._duals[id(factor)][1]

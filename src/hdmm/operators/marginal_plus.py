@@ -15,8 +15,10 @@ from typing import final
 import numpy as np
 
 from hdmm.demand.subsets import Subsets, subsets_of
-from hdmm.matrix import Array, Identity, Matrix, Norm
-from hdmm.matrix.axis_gram import DenseGram
+from hdmm.estimators.inverse import error
+from hdmm.matrix import Array, AxisGram, Identity, Matrix, Norm
+from hdmm.matrix.axis_gram import DenseGram, IdentityGram, OnesGram, SumGram
+from hdmm.matrix.solvable import Solvable
 from hdmm.operators.base import Aside, Operator, Proposal
 from hdmm.operators.marginal import best_weights, marginal_strategy
 from hdmm.operators.marginals.demand import LEAST_SHARE, MAX_CELLS, MAX_RESIDUALS, Demand
@@ -29,12 +31,16 @@ from hdmm.parallel import one_blas_thread
 from hdmm.workload import Encoded
 
 _MAX_BASE_CELLS = 2048
-"""The most cells of an attribute with a base of its own."""
+"""The most cells of an attribute with a base that is written out."""
+_MANY_CELLS = 1 << 17
+"""From this many cells on, fewer bases are tried."""
 _MAX_ROUNDS = 4
 _LEAST_GAIN = 1e-3
 """A round that improves the loss by less than this ratio is the last."""
 _TOTAL_SHARES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
 """λ, relative to the mean of V's diagonal."""
+_FEW_SHARES = (0.0, 1.0)
+"""The same for attributes of many cells."""
 _ITERATIONS = 200
 """Steps of each descent on a base, and on the weights."""
 _LEAST_SINGULAR_RATIO = 1e-4
@@ -95,7 +101,7 @@ class _Bases:
         self.searched = [
             i
             for i, pairs in enumerate(problem.even)
-            if pairs is None and problem.sizes[i] <= _MAX_BASE_CELLS and self._all_distinct(i)
+            if pairs is None and (self._ordered(i) if self._large(i) else self._all_distinct(i))
         ]
         """The places of the attributes whose bases are searched."""
 
@@ -132,15 +138,14 @@ class _Bases:
 
     def _improve(self, i: int, best: WeightedMarginals) -> WeightedMarginals:
         """Try bases for one attribute, from little to much weight on totals; the best weights then."""
-        problem = self.subsets.problem
         demand = self.demand()
         precisions = ListedMarginals(demand, best.marginals.sets).precisions(best.weights**2)
         weights = 1 / precisions[np.searchsorted(demand.sets, self._numbers)]
         slopes = self.subsets.slopes(i, weights, [base.errors for base in self._bases])
-        entries = problem.added(slopes / slopes.max(), i)
-        scale = float(np.trace(entries)) / len(entries)
-        for share in _TOTAL_SHARES:
-            base = self._base(i, self._opt0(DenseGram(entries + share * scale), i))
+        demanded = self._demanded(i, slopes / slopes.max())
+        scale = demanded.trace() / demanded.size
+        for share in _FEW_SHARES if demanded.size >= _MANY_CELLS else _TOTAL_SHARES:
+            base = self._base(i, self._opt0(_with_total(demanded, share * scale), i))
             if base is None:
                 continue
             trial = [*self._bases[:i], base, *self._bases[i + 1 :]]
@@ -151,7 +156,15 @@ class _Bases:
                 break
         return best
 
-    def _opt0(self, gram: DenseGram, i: int) -> Matrix:
+    def _demanded(self, i: int, shares: Array) -> AxisGram:
+        """The sum of an attribute's Grams with these shares."""
+        problem = self.subsets.problem
+        if not self._large(i):
+            return DenseGram(problem.added(shares, i))
+        pairs = zip(shares.tolist(), problem.factors[i], strict=True)
+        return SumGram(tuple((share, factor) for share, factor in pairs if share > 0))
+
+    def _opt0(self, gram: AxisGram, i: int) -> Matrix:
         if self._norm == 2:
             return opt0_gaussian(gram, effort=self._effort).matrix
         before = self._bases[i].matrix
@@ -163,6 +176,10 @@ class _Bases:
         """An attribute's base; None if it does not distinguish all cells."""
         if isinstance(matrix, Identity):
             return self._identity(i)
+        if isinstance(matrix, Solvable):
+            return self._implicit_base(i, matrix)
+        if self._large(i):
+            return None
         A = matrix.dense()
         values = np.linalg.svd(A, compute_uv=False)
         if len(values) < A.shape[1] or values[-1] < _LEAST_SINGULAR_RATIO * values[0]:
@@ -176,14 +193,43 @@ class _Bases:
             errors.append((on_total / kappa, (float(np.sum(inverse * V)) - on_total) / kappa))
         return _Base(matrix, kappa, np.array(errors).T)
 
+    def _implicit_base(self, i: int, matrix: Solvable) -> _Base | None:
+        """The same for a base that is not written out."""
+        n = matrix.shape[1]
+        if not matrix.determines(IdentityGram(n)):
+            return None
+        sums = matrix.solve_t(np.ones(n))
+        kappa = float(sums @ sums)
+        f = matrix.solve(sums) / np.sqrt(kappa)
+        factors = self.subsets.problem.factors[i]
+        totals = np.array([f @ factor.apply(f) for factor in factors])
+        rest = np.array([error(matrix, factor) for factor in factors]) - totals
+        return _Base(matrix, kappa, np.stack([totals, rest]) / kappa)
+
     def _identity(self, i: int) -> _Base:
         n, factors = self.subsets.problem.sizes[i], self.subsets.problem.factors[i]
         totals = np.array([factor.total() / n for factor in factors])
         traces = np.array([factor.trace() for factor in factors])
         return _Base(Identity(n), float(n), np.stack([totals, traces - totals]) / n)
 
+    def _large(self, i: int) -> bool:
+        """Whether the attribute has too many cells for a base that is written out."""
+        return self.subsets.problem.sizes[i] > _MAX_BASE_CELLS
+
+    def _ordered(self, i: int) -> bool:
+        """Whether the workload asks for sums over intervals of an attribute's cells, which need no written-out base."""
+        return all(factor.as_squares() is not None for factor in self.subsets.problem.factors[i])
+
     def _all_distinct(self, i: int) -> bool:
         """Whether the workload distinguishes all cells of the attribute: a base must do so."""
         problem = self.subsets.problem
         first, _ = kinds_of_cells(DenseGram(problem.added(np.ones(len(problem.factors[i])), i)))
         return len(first) == problem.sizes[i]
+
+
+def _with_total(gram: AxisGram, share: float) -> AxisGram:
+    """The Gram with a share of the total's added to it."""
+    if isinstance(gram, DenseGram):
+        return DenseGram(gram.array + share)
+    terms = gram.terms if isinstance(gram, SumGram) else ((1.0, gram),)
+    return SumGram((*terms, (share, OnesGram(gram.size)))) if share else gram

@@ -14,6 +14,7 @@ from hdmm.errors import TooLargeError
 from hdmm.matrix import Norm
 from hdmm.operators.base import Aside, Limits, Operator, Proposal, WorstCase
 from hdmm.operators.minimax.residual import worst_residuals
+from hdmm.operators.residual_along import long_axis, residuals_along
 from hdmm.operators.residual_search import ResidualSearch
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.parallel import one_blas_thread
@@ -40,6 +41,9 @@ class Residual(Operator, WorstCase):
         widest = max(len(term.factors) for term in gram.terms)
         if widest > _MAX_ATTRIBUTES:
             return Aside(f"a product has {widest} attributes; at most {_MAX_ATTRIBUTES} have few enough residuals")
+        along = long_axis(gram)
+        if along is not None:
+            return Proposal(residuals_along(gram, along, effort))
         try:
             search = ResidualSearch(gram)
         except TooLargeError as error:

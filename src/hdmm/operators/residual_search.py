@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.demand.subsets import subsets_of
+from hdmm.demand.subsets import Subsets, subsets_of
 from hdmm.matrix import Array, Dense, Gram, Matrix, Spiked
 from hdmm.matrix.axes import Axes
 from hdmm.matrix.axis_gram import DenseGram
@@ -25,8 +25,8 @@ from hdmm.operators.weights import dyadic
 from hdmm.optimise.descent import Effort, least
 from hdmm.strategy import Block, Strategy
 
-_MAX_CELLS = 4096
-"""The most cells of an attribute, unless its workloads are built from Identity and Total only."""
+MANY_CELLS = 1 << 11
+"""With more cells, an attribute has no base of its own unless its workloads are built from Identity and Total only."""
 _MAX_ROUNDS = 20
 _LEAST_GAIN = 1e-6
 """A round that improves the loss by less than this ratio is the last."""
@@ -85,6 +85,22 @@ class ResidualSearch:
         """The largest column norm of every attribute's factor, by axis."""
         return {axis: base.norm for axis, base in zip(self._axes, self._bases, strict=True)}
 
+    @property
+    def bases(self) -> dict[int, Matrix]:
+        """The factor of every attribute, by axis."""
+        return {axis: base.matrix for axis, base in zip(self._axes, self._bases, strict=True)}
+
+    def asked_of(self, gram: Gram) -> dict[Axes, float]:
+        """What another Gram asks of every set of attributes, if the bases stay; at unit columns of the bases."""
+        subsets = Subsets(gram)
+        errors = []
+        for i, axis in enumerate(self._axes):
+            base, factors = self._bases[i], subsets.problem.factors[subsets.axes.index(axis)]
+            known = {factor: number for number, factor in enumerate(self._problem.factors[i])}
+            errors.append(base.errors[:, [known[factor] for factor in factors]])
+        values = subsets.asked(errors)
+        return {tuple(subsets.axes[i] for i in a): float(values[number]) for a, number in subsets.sets.items()}
+
     def number(self, axes: Axes) -> int | None:
         """The number of a set of attributes; None if it does not occur."""
         return self._numbers.get(axes)
@@ -128,7 +144,7 @@ class ResidualSearch:
     def _improve(self, i: int) -> None:
         """Take X = OPT_0(V̂ + λ11ᵀ) for the λ with the least loss, if it is better than the base so far."""
         n = self._problem.sizes[i]
-        if n > _MAX_CELLS:
+        if n > MANY_CELLS:
             return
         variances = self._variances()
         weights = np.divide(1, np.sqrt(variances), out=np.zeros(len(variances)), where=variances > 0)

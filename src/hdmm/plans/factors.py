@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from hdmm import matrix
 from hdmm.files.artefact import decode_numbers, encode_array
 from hdmm.files.model import Model
-from hdmm.matrix import Array, Matrix
+from hdmm.matrix import Array, Folded, Matrix
 from hdmm.matrix.haar import Haar
 from hdmm.matrix.tree import Tree
 
@@ -41,13 +41,28 @@ class TreeData(Model):
         return Tree.of_parts(sizes, weights)
 
 
-FactorData: TypeAlias = str | TreeData
+class FoldedData(Model):
+    """A folded convolution: its basis, its kernel and the scale of each cell."""
+
+    basis: Literal["sine", "cosine"]
+    kernel: str
+    scales: str
+
+    def factor(self) -> Matrix:
+        """The folded convolution."""
+        kernel, scales = read_array(self.kernel), read_array(self.scales)
+        if {kernel.dtype.kind, scales.dtype.kind} != {"i"}:
+            raise ValueError("a folded convolution has an integer kernel and integer scales")
+        return Folded(self.basis, kernel, scales)
+
+
+FactorData: TypeAlias = str | TreeData | FoldedData
 """An array as text (its rows, or the ends of groups of cells), or a structured matrix."""
 
 
 def read_factor(data: FactorData) -> Matrix:
     """A factor from its data; anything else is a ValueError."""
-    if isinstance(data, TreeData):
+    if not isinstance(data, str):
         return data.factor()
     array = read_array(data)
     if array.ndim == 1 and array.size and array.dtype.kind == "i":
@@ -61,6 +76,8 @@ def factor_data(factor: Matrix) -> FactorData:
     """A factor that has no name, as files hold it."""
     if isinstance(factor, matrix.Partition):
         return array_text(np.array(factor.ends))
+    if isinstance(factor, Folded):
+        return FoldedData(basis=factor.basis, kernel=array_text(factor.values), scales=array_text(factor.scales))
     if not isinstance(factor, Tree):
         return array_text(factor.dense())
     sizes, weights = np.concatenate(factor.sizes), np.concatenate(factor.weights)

@@ -23,6 +23,8 @@ from hdmm.syntax import either, example
 
 _MAX_EDGES = 1 << 17
 """Conditions are compared with each edge, a decimal, one by one."""
+_MAX_SHOWN = 40
+"""Edges that a message lists; of more, only some."""
 
 
 @final
@@ -93,7 +95,8 @@ class Bins(Numeric):
 
     @property
     def _edge_list(self) -> str:
-        return ", ".join(f"{edge:f}" for edge in self.edges)
+        edges = self.edges if len(self.edges) <= _MAX_SHOWN else (*self.edges[: _MAX_SHOWN // 2], None, self.edges[-1])
+        return ", ".join("…" if edge is None else f"{edge:f}" for edge in edges)
 
     def find(self, text: str) -> int:
         return self._labels.get(text, OUTSIDE)

@@ -103,9 +103,15 @@ class Domain(ABC):
         """The label of every cell: all as texts if there are "other" or "missing"."""
         return self._with_extra([self.label(code) for code in range(self.declared)])
 
-    def ends(self) -> tuple[list[str], list[str]]:
-        """The texts with which the label of a range begins and ends at each declared cell. Default: its label."""
-        labels = [str(self.label(code)) for code in range(self.declared)]
+    def labels_of(self, cells: Codes) -> list[Any]:
+        """The labels of some cells, as :meth:`labels` has them."""
+        extra = [*["other"] * self.other, *["missing"] * self.missing]
+        labels = [self.label(cell) if cell < self.declared else extra[cell - self.declared] for cell in cells.tolist()]
+        return [str(label) for label in labels] if extra else labels
+
+    def ends(self, codes: Codes) -> tuple[list[str], list[str]]:
+        """The texts with which the label of a range begins and ends at some declared cells. Default: their labels."""
+        labels = [str(self.label(code)) for code in codes.tolist()]
         return labels, labels
 
     def records(self) -> list[Any]:

@@ -234,11 +234,19 @@ class Integers(Numeric):
         text = text_of(literal)
         number = Decimal(self.value(self._label_codes[text])) if text in self._label_codes else number_of(literal)
         below = int(number.to_integral_value(ROUND_FLOOR, EXACT))
-        cells = np.arange(self.declared) + self.min
-        if number == below:
-            return COMPARE[operator](cells, below)
-        split = {"<": cells <= below, "<=": cells <= below, ">": cells > below, ">=": cells > below}
-        return split[operator] if operator in split else np.full(len(cells), operator == "<>")
+        if number != below and operator in ("=", "<>"):
+            return np.full(self.declared, operator == "<>")
+        if number != below:
+            operator = "<=" if operator in ("<", "<=") else ">"
+        first = min(max(below - self.min, 0), self.declared)  # the cells before it are below the number
+        last = min(max(below - self.min + 1, 0), self.declared)  # those from here on are above it
+        if operator in ("=", "<>"):
+            cells = np.full(self.declared, operator == "<>")
+            cells[first:last] ^= True
+            return cells
+        cells = np.full(self.declared, operator in (">", ">="))
+        cells[: first if operator in ("<", ">=") else last] ^= True
+        return cells
 
     def _encode(self, texts: Sequence[bytes]) -> Codes:
         return self._numbers(self._plain(texts))

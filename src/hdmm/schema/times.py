@@ -84,8 +84,8 @@ class Times(Periods):
         low, high = (int(ends[code]) for ends in self.bounds)
         return _text(low) if low == high else f"{_text(low)}–{_text(high)}"
 
-    def ends(self) -> tuple[list[str], list[str]]:
-        lows, highs = self.bounds
+    def ends(self, codes: Codes) -> tuple[list[str], list[str]]:
+        lows, highs = (bounds[codes] for bounds in self.bounds)
         return [_text(low) for low in lows.tolist()], [_text(high) for high in highs.tolist()]
 
     def hint(self, text: str) -> str:

@@ -165,7 +165,7 @@ class _Quantiser:
 
     def _at(self, precisions: Mapping[int, int]) -> Strategy | None:
         try:
-            return _with_factors(self._strategy, {key: (self._rounded(key, k), k) for key, k in precisions.items()})
+            return _with_factors(self._strategy, {key: self._rounded(key, k) for key, k in precisions.items()})
         except ValueError:  # too fine: an entry exceeds the largest one that a matrix may have
             return None
 

@@ -172,8 +172,9 @@ def _levels_data(domain: Domain) -> dict[str, dict[str, list[Any]]]:
             continue
         level = domain.levels[name]
         labels = [str(level.domain.value(group)) for group in range(level.domain.declared)]
-        members = [np.flatnonzero(level.codes == group) for group in range(len(labels))]
-        levels[name] = {label: _members(domain, cells, groups) for label, cells in zip(labels, members, strict=True)}
+        order = np.argsort(level.codes, kind="stable")
+        members = np.split(order, np.searchsorted(level.codes[order], np.arange(1, level.domain.size)))
+        levels[name] = {label: _members(domain, cells, groups) for label, cells in zip(labels, members, strict=False)}
         groups.update(labels)
     return levels
 
@@ -189,7 +190,10 @@ def _members(domain: Domain, cells: NDArray[np.int64], groups: set[str]) -> list
             pairs = [(domain.value(first), domain.value(last)) for first, last in runs]
             return [low if low == high and str(low) not in groups else [low, high] for low, high in pairs]
         case Dates() | Times():
-            begin, end = domain.ends()
-            return [[begin[first], end[last]] for first, last in runs]
+            firsts, lasts = zip(*runs, strict=True)
+            return [
+                list(pair)
+                for pair in zip(domain.ends(np.array(firsts))[0], domain.ends(np.array(lasts))[1], strict=True)
+            ]
     values = [str(domain.value(code)) for code in cells.tolist()]
     return [[value, value] if value in groups else value for value in values]

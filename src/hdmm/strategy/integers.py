@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,14 +23,19 @@ _NEVER = np.iinfo(np.int64).max
 Integers = NDArray[np.int64]
 
 
-def round_factor(factor: Matrix, k: int, norm: Norm) -> Matrix:
-    """2^k times a factor in integers; a structured factor knows itself how to keep its structure.
+def round_factor(factor: Matrix, k: int, norm: Norm) -> tuple[Matrix, int]:
+    """A factor in integers, to a precision of k bits, and how many bits these are longer.
+
+    A structured factor knows itself how to keep its structure.
 
     Queries over kinds keep their span: they are rounded within its integer basis.
     """
-    rounding = round_columns if norm == 1 else round_lengths
     if isinstance(factor, Solvable):
-        return factor.rounded(k, norm)
+        return factor.rounded(k, norm), k + factor.extra_bits
+    return _rounded(factor, k, round_columns if norm == 1 else round_lengths), k
+
+
+def _rounded(factor: Matrix, k: int, rounding: Callable[[Array, int], Integers]) -> Matrix:
     if not isinstance(factor, OrbitQueries):
         return Dense(rounding(factor.dense(), k))
     queries, basis = factor.queries.array, factor.basis

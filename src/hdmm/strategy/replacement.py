@@ -198,4 +198,6 @@ def _range(factor: Matrix, p: Norm) -> tuple[int, int, int]:
     overlap = _overlap(factor, p)
     if overlap is not None:
         return int(overlap.shared.min()), int(overlap.shared.max()), norm
+    if isinstance(factor, Solvable):
+        return factor.least_overlap(p), norm, norm
     return 0 if p == 1 else -norm, norm, norm

@@ -55,7 +55,7 @@ class Encoder:
     def _matrix(self, attribute: str, predicates: Predicates) -> Matrix:
         """The matrix of a predicate set; refused if all that are written out would not fit together."""
         domain = self._schema[attribute]
-        entries = self._written + predicates.written() * domain.size
+        entries = self._written + predicates.written(domain.size) * domain.size
         if self._written and entries * _ENTRY > memory_limit() // 2:  # one alone is checked when it is written out
             raise TooLargeError(
                 f"with these the predicates that are written out take {bytes_text(entries * _ENTRY)}; "

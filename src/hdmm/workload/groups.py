@@ -141,9 +141,23 @@ class _Groups:
             if len(order) == domain.size and (order == np.arange(domain.size)).all():
                 return matrix.Identity(domain.size)
             return matrix.Select(matrix.Identity(len(order)), order, domain.size)
+        spans = self._spans
+        if spans is not None and matrix.many_cells(domain.size):
+            return matrix.sums_over(*spans, domain.size)
         rows = zero_rows(len(self.groups), name, domain)
         rows[self.cells[counted], counted] = 1
         return matrix.Dense(rows)
+
+    @property
+    def _spans(self) -> tuple[Codes, Codes] | None:
+        """The first and the last cell of every group; None if some group is not an interval of cells."""
+        counted = np.flatnonzero(self.cells >= 0)
+        groups = self.cells[counted]
+        lows, highs = np.full(len(self.groups), len(self.cells)), np.full(len(self.groups), -1)
+        np.minimum.at(lows, groups, counted)
+        np.maximum.at(highs, groups, counted)
+        sizes = np.bincount(groups, minlength=len(self.groups))
+        return (lows, highs) if (highs - lows + 1 == sizes).all() else None
 
     def columns(self) -> list[list[Any]]:
         return [[key.labels[codes[place]] for codes in self.groups] for place, key in enumerate(self.keys)]

@@ -16,7 +16,7 @@ from hdmm.numbers import shown
 from hdmm.schema import Bins, Domain
 from hdmm.syntax import either, given
 from hdmm.workload.cells import check_cells
-from hdmm.workload.predicates import Predicates, value_text, zero_rows
+from hdmm.workload.predicates import Predicates, check_rows, value_text
 
 
 @final
@@ -30,7 +30,7 @@ class Prefix(Predicates):
     def labels(self, name: str, domain: Domain) -> list[Any]:
         if isinstance(domain, Bins):
             return [f"{_end(domain, code)} {domain.edges[code + 1]:f}" for code in range(domain.declared)]
-        return [f"<= {high}" for high in domain.ends()[1]]
+        return [f"<= {high}" for high in domain.ends(np.arange(domain.declared))[1]]
 
 
 @final
@@ -81,17 +81,16 @@ class Ranges(Predicates):
         object.__setattr__(self, "ranges", tuple((value_text(low), value_text(high)) for low, high in pairs))
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        rows = zero_rows(len(self.ranges), name, domain)
-        for row, (first, last) in zip(rows, self._spans(domain), strict=True):
-            row[first : last + 1] = 1
-        return matrix.Dense(rows)
+        check_rows(self.written(domain.size), name, domain)
+        spans = np.array(self._spans(domain))
+        return matrix.sums_over(spans[:, 0], spans[:, 1], domain.size)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         spans = np.array(self._spans(domain))
         return _range_labels(domain, spans[:, 0], spans[:, 1])
 
-    def written(self) -> int:
-        return len(self.ranges)
+    def written(self, cells: int) -> int:
+        return 0 if matrix.many_cells(cells) else len(self.ranges)
 
     def _spans(self, domain: Domain) -> list[tuple[int, int]]:
         return [domain.span(low, high) for low, high in self.ranges]
@@ -115,5 +114,9 @@ def _range_labels(domain: Domain, lows: NDArray[np.int64], highs: NDArray[np.int
         edges = [f"{edge:f}" for edge in domain.edges]
         close = ["]" if _end(domain, code) == "<=" else ")" for code in range(domain.declared)]
         return [f"[{edges[low]}, {edges[high + 1]}{close[high]}" for low, high in spans]
-    begin, end = domain.ends()
-    return [str(domain.label(low)) if low == high else f"{begin[low]}..{end[high]}" for low, high in spans]
+    codes, places = np.unique(np.concatenate([lows, highs]), return_inverse=True)
+    begin, end = domain.ends(codes)
+    texts = zip(spans, places[: len(lows)].tolist(), places[len(lows) :].tolist(), strict=True)
+    return [
+        str(domain.label(low)) if low == high else f"{begin[first]}..{end[last]}" for (low, high), first, last in texts
+    ]

@@ -52,8 +52,8 @@ class Predicates(ABC):
             raise WorkloadError("~: only predicates (rows of zeros and ones) have a negation")
         return matrix.Complement(inner)
 
-    def written(self) -> int:
-        """How many rows are written out cell by cell, as far as known without the attribute. Default: none."""
+    def written(self, cells: int) -> int:
+        """How many rows are written out over an attribute of so many cells, as far as known now. Default: none."""
         return 0
 
     def conditional(self) -> bool:
@@ -93,8 +93,8 @@ class Permuted(Predicates):
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return self.inner.labels(name, self._ordered(name, domain))
 
-    def written(self) -> int:
-        return self.inner.written()
+    def written(self, cells: int) -> int:
+        return self.inner.written(cells)
 
     def conditional(self) -> bool:
         return self.inner.conditional()
@@ -127,11 +127,11 @@ class Union(Predicates):
     parts: tuple[Predicates, ...]
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        check_rows(self.written(), name, domain)
+        check_rows(self.written(domain.size), name, domain)
         return matrix.Stack([part.matrix(name, domain) for part in self.parts])
 
     def negated(self, name: str, domain: Domain) -> Matrix:
-        check_rows(self.written(), name, domain)
+        check_rows(self.written(domain.size), name, domain)
         return matrix.Stack([part.negated(name, domain) for part in self.parts])
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
@@ -149,8 +149,8 @@ class Union(Predicates):
         ]
         return [[label for part in parts for label in part[place]] for place in range(len(parts[0]))]
 
-    def written(self) -> int:
-        return sum(part.written() for part in self.parts)
+    def written(self, cells: int) -> int:
+        return sum(part.written(cells) for part in self.parts)
 
     def conditional(self) -> bool:
         return any(part.conditional() for part in self.parts)
@@ -177,8 +177,8 @@ class Not(Predicates):
         titles = self.inner.titles(name)
         return titles if len(titles) == 1 else (name,)
 
-    def written(self) -> int:
-        return self.inner.written()
+    def written(self, cells: int) -> int:
+        return self.inner.written(cells)
 
     def conditional(self) -> bool:
         return self.inner.conditional()

@@ -16,7 +16,7 @@ from hdmm.numbers import shown
 from hdmm.schema import Domain
 from hdmm.syntax import either, given
 from hdmm.workload.conditions import truths
-from hdmm.workload.predicates import Predicates, value_text, zero_rows
+from hdmm.workload.predicates import Predicates, check_rows, value_text
 from hdmm.workload.truth import Mask, Truth
 
 _MAX_NUMBER = 1 << 53
@@ -37,8 +37,7 @@ class Identity(Predicates):
         return matrix.Select(matrix.Identity(len(cells)), cells, domain.size)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
-        labels = domain.labels()
-        return labels if self.where is None else [labels[cell] for cell in self._cells(name, domain).tolist()]
+        return domain.labels() if self.where is None else domain.labels_of(self._cells(name, domain))
 
     def conditional(self) -> bool:
         return self.where is not None
@@ -76,16 +75,15 @@ class Values(Predicates):
         object.__setattr__(self, "values", texts)
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        rows = zero_rows(len(self.values), name, domain)
-        rows[np.arange(len(self.values)), [domain.code(value) for value in self.values]] = 1
-        return matrix.Dense(rows)
+        check_rows(self.written(domain.size), name, domain)
+        codes = np.array([domain.code(value) for value in self.values])
+        return matrix.sums_over(codes, codes, domain.size)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
-        labels = domain.labels()
-        return [labels[domain.code(value)] for value in self.values]
+        return domain.labels_of(np.array([domain.code(value) for value in self.values]))
 
-    def written(self) -> int:
-        return len(self.values)
+    def written(self, cells: int) -> int:
+        return 0 if matrix.many_cells(cells) else len(self.values)
 
 
 @final
@@ -96,19 +94,15 @@ class Where(Predicates):
     condition: str
 
     def matrix(self, name: str, domain: Domain) -> Matrix:
-        rows = zero_rows(1, name, domain)
-        rows[0] = _truths(self.condition, name, domain) > 0
-        return matrix.Dense(rows)
+        return matrix.sum_over(_truths(self.condition, name, domain) > 0)
 
     def negated(self, name: str, domain: Domain) -> Matrix:
-        rows = zero_rows(1, name, domain)
-        rows[0] = _truths(self.condition, name, domain) < 0
-        return matrix.Dense(rows)
+        return matrix.sum_over(_truths(self.condition, name, domain) < 0)
 
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [self.condition]
 
-    def written(self) -> int:
+    def written(self, cells: int) -> int:
         return 1
 
     def conditional(self) -> bool:
@@ -149,7 +143,7 @@ class Custom(Predicates):
     def labels(self, name: str, domain: Domain) -> list[Any]:
         return [f"query {row + 1}" for row in range(len(self.rows))]
 
-    def written(self) -> int:
+    def written(self, cells: int) -> int:
         return len(self.rows)
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from hdmm import paper
 from hdmm.errors import TooLargeError
-from hdmm.matrix import Dense, Identity, Total
+from hdmm.matrix import Dense, Folded, Identity, Partition, Total
 from hdmm.matrix.axis_gram import (
     AllRangeGram,
     AxisGram,
@@ -25,10 +25,12 @@ from hdmm.matrix.axis_gram import (
     SumGram,
     WidthGram,
 )
-from hdmm.matrix.fourier import Waves
+from hdmm.matrix.fourier import Basis, transform
+from hdmm.matrix.intervals import Squares
+from hdmm.matrix.partition import PartitionGram
 from hdmm.operators.base import Solution
 from hdmm.operators.opt0.fixed_point import solve_dense
-from hdmm.operators.opt0.fourier_root import normalised_root
+from hdmm.operators.opt0.fourier_root import normalised_root, spectrum
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.tridiagonal import chain_bound, chain_dual
 from hdmm.optimise.descent import Effort
@@ -37,6 +39,21 @@ from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import gaussian_sigma
 
 _RNG = np.random.default_rng(11)
+INTERVALS: list[AxisGram] = [
+    PrefixGram(23),
+    AllRangeGram(22),
+    WidthGram(40, 4),
+    SumGram(((1.0, PrefixGram(25)), (0.01, AllRangeGram(25)))),
+    SumGram(((1.0, PrefixGram(24)), (4.0, IdentityGram(24)), (2.0, OnesGram(24)))),
+    SumGram(((1.0, PartitionGram(Partition(30, (3, 10, 19, 30)))), (0.5, IdentityGram(30)))),
+    RestrictedGram(PrefixGram(20), *[np.repeat([0, 1, 0], [4, 9, 7])] * 2),
+]
+
+
+def squares(gram: AxisGram) -> Squares:
+    as_squares = gram.as_squares()
+    assert as_squares is not None
+    return as_squares
 
 
 def of(rows: np.ndarray) -> DenseGram:
@@ -185,7 +202,7 @@ def test_a_permutation_of_many_cells_stays_implicit():
 
 def test_many_cells_without_structure_are_refused():
     with pytest.raises(TooLargeError):
-        opt0_gaussian(WidthGram(10**5, 3))
+        opt0_gaussian(RestrictedGram(PrefixGram(10**5), *[np.arange(10**5) % 2] * 2))
 
 
 def test_many_cells_of_few_kinds_are_solved():
@@ -237,48 +254,54 @@ def test_linear_time_bounds_hold_at_any_weights(gram: ChainGram, seed: int):
 
 @ordered
 def test_the_error_of_the_normalised_root_is_exact(gram: ChainGram):
-    solution = normalised_root(gram)
+    solution = normalised_root(gram, squares(gram))
     assert solution.error == pytest.approx(error(solution.matrix.dense(), gram.dense()), rel=1e-12)
     assert 0 <= gap(solution) < (3e-4 if isinstance(gram, AllRangeGram) else 4e-3)
 
 
 def test_the_normalised_root_has_unit_columns_and_is_the_root():
     V = AllRangeGram(30).dense()
-    queries = normalised_root(AllRangeGram(30)).matrix.dense()
+    queries = normalised_root(AllRangeGram(30), squares(AllRangeGram(30))).matrix.dense()
     values, vectors = np.linalg.eigh(V)
     root = vectors * np.sqrt(values) @ vectors.T
     norms = np.sqrt(np.diagonal(root))
     np.testing.assert_allclose(queries.T @ queries, root / np.outer(norms, norms), atol=1e-12)
 
 
+@pytest.mark.parametrize("basis", ["sine", "cosine"])
+@pytest.mark.parametrize("gram", INTERVALS, ids=repr)
+def test_the_spectrum_is_the_diagonal_in_the_basis(gram: AxisGram, basis: Basis):
+    waves = transform(basis, np.eye(gram.size))
+    np.testing.assert_allclose(
+        spectrum(basis, squares(gram), gram.size), np.diag(waves @ gram.dense() @ waves), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("gram", INTERVALS, ids=repr)
+def test_the_root_of_any_set_of_intervals_has_its_exact_error_above_its_bound(gram: AxisGram):
+    solution = normalised_root(gram, squares(gram))
+    assert solution.error == pytest.approx(error(solution.matrix.dense(), gram.dense()), rel=1e-9)
+    assert solution.bound is None or 0 < solution.bound <= solve_dense(gram.dense(), 1e-4, 200, None).error
+
+
 @pytest.mark.parametrize(("gram", "most"), [(AllRangeGram(50_000), 3e-5), (PrefixGram(50_000), 3e-3)], ids=repr)
 def test_large_ordered_domains_need_no_matrix(gram: ChainGram, most: float):
     solution = opt0_gaussian(gram)
-    assert isinstance(solution.matrix, Waves)
+    assert isinstance(solution.matrix, Folded)
     assert solution.matrix.norm_power(2) == pytest.approx(1, abs=1e-12)
     assert 0 <= gap(solution) < most
 
 
 def test_the_error_on_a_large_domain_is_that_of_random_probes():
-    """E‖W·A⁻¹z‖² over random signs z is the error; with 200 probes it is within 2% (four standard errors or more)."""
+    """E‖W·A⁻¹Fz‖² over random signs z is the error; with 200 probes it is within 2% (four standard errors or more)."""
     gram = PrefixGram(6000)
     solution = opt0_gaussian(gram)
-    assert isinstance(solution.matrix, Waves)
+    assert isinstance(solution.matrix, Folded)
     signs = np.random.default_rng(2).choice([-1.0, 1.0], (6000, 200))
-    probes = solution.matrix.inverse().apply(signs)
+    probes = solution.matrix.inverse().apply(transform("cosine", signs))
     estimates = np.sum(probes * gram.apply(probes), axis=0)
     assert 4 * estimates.std() / sqrt(200) < 0.02 * solution.error
     assert estimates.mean() == pytest.approx(solution.error, rel=0.02)
-
-
-def test_waves_invert():
-    waves = Waves("cosine", np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 0.5]))
-    np.testing.assert_allclose(waves.inverse().dense() @ waves.dense(), np.eye(3), atol=1e-14)
-
-
-def test_waves_need_as_many_frequencies_as_cells():
-    with pytest.raises(ValueError, match="equally many"):
-        Waves("sine", np.ones(3), np.ones(4))
 
 
 PRINTED = {(row["workload"], row["domain"]): row["OPT_0"] for row in tables()["table_opt02_gaussian_1d"]}

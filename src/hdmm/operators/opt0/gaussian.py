@@ -24,6 +24,8 @@ from hdmm.optimise.descent import Effort
 
 _MAX_CHAIN_CELLS = 1 << 12
 """The most cells for which strategies for ranges and prefixes are written out."""
+_MAX_UNION_CELLS = 1 << 11
+"""The same for other sets of intervals, which take longer."""
 _MAX_DENSE_CELLS = 1 << 13
 """The most cells of a Gram that is written out."""
 
@@ -46,10 +48,11 @@ def opt0_gaussian(
         case SelectedGram():
             solution = opt0_gaussian(gram.inner, tolerance=tolerance, iterations=iterations, effort=effort)
             return replace(solution, matrix=Select(solution.matrix, gram.columns, gram.n))
-        case ChainGram() if gram.n > _MAX_CHAIN_CELLS:
-            return normalised_root(gram)
-        case ChainGram() if gram.n > 1:
+        case ChainGram() if 1 < gram.n <= _MAX_CHAIN_CELLS:
             return _chain_strategy(gram, *chain_dual(gram, tolerance / 100, iterations))
+    squares = gram.as_squares() if gram.size > _MAX_UNION_CELLS and not isinstance(gram, RowsGram) else None
+    if squares is not None:
+        return normalised_root(gram, squares)
     if gram.size > _MAX_DENSE_CELLS and not isinstance(gram, RowsGram):
         raise TooLargeError(f"a Gram of {gram.size} cells without structure exceeds the limit of {_MAX_DENSE_CELLS}")
     if not isinstance(gram, (DenseGram, RowsGram)):
