@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.estimators.inverse import covers, inverse_error
+from hdmm.estimators.inverse import covers, covers_vectors, inverse_error
 from hdmm.estimators.inverse import inverse as pseudo_inverse
 from hdmm.estimators.row_types import (
     RowTypes,
@@ -28,6 +28,7 @@ from hdmm.estimators.row_types import (
 from hdmm.matrix import Array, AxisGram, Identity, Matrix
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.solvable import Solvable
+from hdmm.matrix.spans import Spans, many_cells
 from hdmm.memory.workspace import check_written
 
 _MAX_ENTRIES = 1 << 22
@@ -59,6 +60,8 @@ def solution_of(factor: Matrix) -> FactorSolution:
     """Least squares with a factor."""
     if isinstance(factor, Identity):
         return Counts(factor)
+    if isinstance(factor, Spans):
+        factor = factor.tiles() or factor
     return Implicit(factor) if isinstance(factor, Solvable) else Explicit(factor)
 
 
@@ -101,6 +104,10 @@ class Explicit(FactorSolution):
         return self.inverse.apply(self._factor.dense().astype(float))
 
     def determines(self, asked: Callable[[], AxisGram]) -> bool:
+        if many_cells(self._factor.shape[1]):
+            covered = covers_vectors(self._factor, self.inverse, asked())
+            if covered is not None:
+                return covered
         return covers(self._factor, self._projection, asked)
 
     def error(self, gram: AxisGram) -> float:
