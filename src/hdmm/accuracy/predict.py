@@ -190,14 +190,22 @@ def _bounds(
     for coefficients in blocks:
         second += covering[coefficients.block] * coefficients.power_sum(2)
     stderr = np.sqrt(second)
+    return stderr, covering_margins(stderr, noise, level)
+
+
+def covering_margins(stderr: Array, noise: Calibration, level: float) -> Array:
+    """Margins that hold for any sums of the noise with these standard errors, or smaller ones.
+
+    Under Gaussian noise without visible steps they are the margins themselves.
+    """
     if noise.kind == "laplace":
-        return stderr, worst_margin(stderr, min(noise.variances), level)
+        return worst_margin(stderr, min(noise.variances), level)
     coarse = [variance for scale, variance in zip(noise.scales, noise.variances, strict=True) if scale < FINE]
     if not coarse:
-        return stderr, normal_margin(1.0, level) * stderr
+        return normal_margin(1.0, level) * stderr
     least = sqrt(min(coarse))  # no coefficient is above stderr over this
     stepped = normal_margin(1.0, level) + 1 / (2 * least) if least else inf
-    return stderr, stderr * min(stepped, chebyshev(level))
+    return stderr * min(stepped, chebyshev(level))
 
 
 def _few_terms_margin(
