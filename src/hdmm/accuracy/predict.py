@@ -220,5 +220,10 @@ def _few_terms_margin(
     all_scales, all_sizes, all_counts = np.concatenate(terms, axis=1)
     if not all_sizes.size:  # a query that counts nobody has no error
         return 0.0
-    pairs, numbers = np.unique(np.stack([all_scales, merge_close(all_sizes)]), axis=1, return_inverse=True)
-    return margin(pairs[0], pairs[1], np.bincount(numbers.reshape(-1), weights=all_counts), level)
+    close, groups = merge_close(all_sizes), []
+    for scale in np.unique(all_scales):  # sorting pairs of a scale and a size is many times slower
+        here = all_scales == scale
+        sizes, numbers = np.unique(close[here], return_inverse=True)
+        groups.append((np.full(len(sizes), scale), sizes, np.bincount(numbers.reshape(-1), weights=all_counts[here])))
+    scales_of, sizes_of, counts_of = (np.concatenate(arrays) for arrays in zip(*groups, strict=True))
+    return margin(scales_of, sizes_of, counts_of, level)

@@ -17,7 +17,7 @@ from typing import Any, final
 
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import LinearEstimator
-from hdmm.estimators.footprint import NUMBER, steps
+from hdmm.estimators.footprint import NUMBER, solution_bytes, steps
 from hdmm.matrix import DENSE_LIMIT
 from hdmm.matrix.exact import slab_size
 from hdmm.matrix.kronecker import PIECE, work_size
@@ -182,7 +182,9 @@ def needed(estimator: LinearEstimator[Any], workload: Encoded, limit: int) -> Ne
     """The most that a release has in memory and on disk at any time."""
     measuring = _measuring(estimator.blocks, limit)
     kept = sum(NUMBER * block.queries for block in estimator.blocks)
-    answering = max((estimator.answer_bytes(product) for product in listed(workload)), default=0)
+    answering = max(
+        (estimator.answer_bytes(product) + _label_bytes(product) for product in listed(workload)), default=0
+    )
     memory, disk = _placed([*estimator.state_bytes(), answering], limit)
     return Need(max(measuring.memory, kept + memory) + _fixed(), max(measuring.disk, disk))
 
@@ -200,7 +202,14 @@ def _surely_fits(blocks: Sequence[Block], workload: Encoded, limit: int) -> bool
         for product in listed(workload)
     ]
     growth = max(growths, default=1)
-    return cells * NUMBER * _MAX_BLOCK_ARRAYS * growth + _fixed() <= limit
+    extra = sum(sum(solution_bytes(block)) for block in blocks)
+    extra += max(map(_label_bytes, listed(workload)), default=0)
+    return cells * NUMBER * _MAX_BLOCK_ARRAYS * growth + extra + _fixed() <= limit
+
+
+def _label_bytes(product: EncodedProduct) -> int:
+    """The labels of a product's predicates, and what groups these by error."""
+    return _PREDICATE_BYTES * sum(factor.shape[0] for factor in product.factors.values())
 
 
 def _measuring(blocks: Sequence[Block], limit: int) -> Need:
