@@ -17,8 +17,10 @@ from hdmm.accuracy.predict import accuracy
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.measure import add_noise
 from hdmm.privacy.calibrate import NoiseKind
+from hdmm.releases import statistics
+from hdmm.releases.estimates import Estimates
 from hdmm.releases.ratio import Ratio, interval
-from hdmm.releases.selection import boxes_of, each_alone, encoded
+from hdmm.releases.selection import boxes_of, each_alone, encoded, read_boxes
 from hdmm.releases.statistics import Quantile, _Combiner, located
 from tests.audit import plans
 from tests.audit.simulate import exact, releases
@@ -420,5 +422,32 @@ def test_what_would_take_too_long_or_too_much_is_refused():
     release = hdmm.Release(plan, hdmm.Budget("1"), (np.zeros(schema.cells, np.int64),))
     with pytest.raises(TooLargeError, match="1000000 shares"):
         release.shares("both")
-    with pytest.raises(TooLargeError, match="at most, it has 5000"):
-        release.quantile("x")
+
+
+@pytest.mark.parametrize("operator", [baselines.Identity(), baselines.HB(), baselines.Privelet()])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("at", [0.5, 0.9])
+@pytest.mark.parametrize("where", [None, "y = 'a' OR x < 7"])
+def test_quantiles_among_many_values_err_as_those_among_few(operator, noise, at, where):
+    schema = hdmm.Schema(x=hdmm.Integers(0, 39, other=True), y=["a", "b"])
+    workload = hdmm.Workload(schema).add("x", x=hdmm.Prefix() | hdmm.Identity(), y=hdmm.Identity())
+    plan = hdmm.select(workload, noise, operators=[operator])
+    budget = hdmm.Budget("0.1") if noise == "laplace" else hdmm.Budget("0.5", "1e-6")
+    noisy = tuple(np.random.default_rng(5).integers(0, 90, block.queries) for block in plan.mechanism.blocks)
+    estimates = Estimates(plan, budget, noisy)
+    asked = estimates, read_boxes(plan, where, "where"), 0, schema["x"], at, 0.95
+    (excess, margins), (same, covering) = statistics._excess(*asked), statistics._long_excess(*asked)
+    assert np.allclose(excess, same)
+    if noise == "gaussian":
+        assert np.allclose(margins, covering, rtol=1e-6)
+    else:
+        assert (covering >= margins * (1 - 1e-9)).all()
+        assert (covering <= margins * 1.2).all()
+
+
+def test_a_quantile_among_many_values_is_found(monkeypatch):
+    plan = line("gaussian")
+    release = hdmm.Release(plan, hdmm.Budget("0.5", "1e-6"), (np.arange(80),))
+    few = release.quantile("x", 0.25)
+    monkeypatch.setattr(statistics, "_MAX_VALUES", 39)
+    assert release.quantile("x", 0.25) == few

@@ -190,14 +190,22 @@ def _bounds(
     for coefficients in blocks:
         second += covering[coefficients.block] * coefficients.power_sum(2)
     stderr = np.sqrt(second)
+    return stderr, covering_margins(stderr, noise, level)
+
+
+def covering_margins(stderr: Array, noise: Calibration, level: float) -> Array:
+    """Margins that hold for any sums of the noise with these standard errors, or smaller ones.
+
+    Under Gaussian noise without visible steps they are the margins themselves.
+    """
     if noise.kind == "laplace":
-        return stderr, worst_margin(stderr, min(noise.variances), level)
+        return worst_margin(stderr, min(noise.variances), level)
     coarse = [variance for scale, variance in zip(noise.scales, noise.variances, strict=True) if scale < FINE]
     if not coarse:
-        return stderr, normal_margin(1.0, level) * stderr
+        return normal_margin(1.0, level) * stderr
     least = sqrt(min(coarse))  # no coefficient is above stderr over this
     stepped = normal_margin(1.0, level) + 1 / (2 * least) if least else inf
-    return stderr, stderr * min(stepped, chebyshev(level))
+    return stderr * min(stepped, chebyshev(level))
 
 
 def _few_terms_margin(
@@ -212,5 +220,10 @@ def _few_terms_margin(
     all_scales, all_sizes, all_counts = np.concatenate(terms, axis=1)
     if not all_sizes.size:  # a query that counts nobody has no error
         return 0.0
-    pairs, numbers = np.unique(np.stack([all_scales, merge_close(all_sizes)]), axis=1, return_inverse=True)
-    return margin(pairs[0], pairs[1], np.bincount(numbers.reshape(-1), weights=all_counts), level)
+    close, groups = merge_close(all_sizes), []
+    for scale in np.unique(all_scales):  # sorting pairs of a scale and a size is many times slower
+        here = all_scales == scale
+        sizes, numbers = np.unique(close[here], return_inverse=True)
+        groups.append((np.full(len(sizes), scale), sizes, np.bincount(numbers.reshape(-1), weights=all_counts[here])))
+    scales_of, sizes_of, counts_of = (np.concatenate(arrays) for arrays in zip(*groups, strict=True))
+    return margin(scales_of, sizes_of, counts_of, level)

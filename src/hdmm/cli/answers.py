@@ -12,6 +12,7 @@ from hdmm.cli.options import Memory, ReleaseDirectory, TableDigits, TableFormat
 from hdmm.cli.progress import bars
 from hdmm.errors import InputError
 from hdmm.memory import memory_allowed
+from hdmm.plans.footprint import listed
 from hdmm.releases.options import Word
 from hdmm.releases.present import presented, terminal_rows
 from hdmm.releases.write import check_table_path, save_table
@@ -108,7 +109,7 @@ def tables(
             digits=digits,
             on_progress=advance,
         )
-    typer.echo(f"wrote {len(loaded.plan.workload.products)} tables to {output}; nothing was spent")
+    typer.echo(f"wrote {len(listed(loaded.plan.workload.encoded))} tables to {output}; nothing was spent")
 
 
 def synthesize(

@@ -16,6 +16,7 @@ from hdmm.cli.progress import search
 from hdmm.errors import InputError
 from hdmm.objective import Aim
 from hdmm.plans import Goal
+from hdmm.plans.notes import notes
 from hdmm.privacy.budget import decimal_text
 from hdmm.privacy.calibrate import NoiseKind
 from hdmm.text import count_text
@@ -109,6 +110,8 @@ def plan(
         raise typer.Exit(130)
     partial.unlink(missing_ok=True)
     typer.echo(f"{best.operator} {'needs the least budget' if targets else 'has the least error'}; wrote {path}")
+    for note in notes(best):
+        typer.echo(f"note: {note}")
     usual = "--epsilon 1" if best.noise == "laplace" else "--epsilon 1 --delta 1e-6"
     options = _print_least_budget(best, delta) if targets else f" {usual}"
     typer.echo(f"next: hdmm show {path}{options if budget is None else ''}")

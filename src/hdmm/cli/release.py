@@ -14,6 +14,8 @@ from hdmm import release as publish
 from hdmm.cli.options import Delta, Epsilon, Memory, Rho, TableDigits, TableFormat, budget_of
 from hdmm.cli.progress import bars
 from hdmm.errors import HdmmError, InputError
+from hdmm.plans.footprint import listed
+from hdmm.plans.notes import unlisted_notes
 from hdmm.releases.publish import latest_entry
 
 _MAX_ID = 200
@@ -73,6 +75,9 @@ def release(
         raise InputError(f"--id {id!r}: names a release in a ledger; give --ledger")
     budget = budget_of(epsilon, delta, rho)
     loaded = Plan.load(plan, memory=memory)
+    tables = listed(loaded.workload.encoded)
+    for note in unlisted_notes(loaded.workload.encoded):
+        typer.echo(f"note: {note}")
     name = None if no_ledger else id or _id(output)
     existed = output.exists()
     try:
@@ -97,7 +102,7 @@ def release(
     if existed:
         typer.echo(f"{output}: was published before under this id; nothing was spent")
         return
-    typer.echo(f"spent {budget}; wrote {len(loaded.workload.products)} tables to {output}")
+    typer.echo(f"spent {budget}; wrote {len(tables)} tables to {output}")
     typer.echo("whether records were dropped is private: `hdmm check SPEC DATA` reports it to you alone")
 
 

@@ -211,7 +211,9 @@ def _only(row: RowTypes) -> tuple[Array, Array]:
 
 
 def _products(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """All products of one entry of each part, with their multiplicities; equal entries of a part are merged."""
+    """All products of one entry of each part, with their multiplicities; equal ones are merged before they multiply."""
+    if len(parts) == 1:
+        return parts[0]
     values, counts = np.ones(1), np.ones(1)
     for sizes, multiplicities in parts:
         distinct, which = np.unique(merge_close(sizes), return_inverse=True)

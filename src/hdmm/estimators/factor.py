@@ -16,7 +16,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.estimators.inverse import covers, inverse_error
+from hdmm.estimators.inverse import covers, covers_vectors, inverse_error
 from hdmm.estimators.inverse import error as strategy_error
 from hdmm.estimators.inverse import inverse as pseudo_inverse
 from hdmm.estimators.row_types import (
@@ -30,6 +30,7 @@ from hdmm.estimators.row_types import (
 from hdmm.matrix import Array, AxisGram, Dense, Identity, Matrix, Total
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.solvable import Solvable
+from hdmm.matrix.spans import Spans, many_cells
 from hdmm.memory.workspace import check_written
 
 _ROUNDING = 1e-12
@@ -63,6 +64,8 @@ def solution_of(factor: Matrix) -> FactorSolution:
         return Counts(factor)
     if isinstance(factor, Total):
         return Sum(factor)
+    if isinstance(factor, Spans):
+        factor = factor.tiles() or factor
     return Implicit(factor) if isinstance(factor, Solvable) else Explicit(factor)
 
 
@@ -129,6 +132,10 @@ class Explicit(FactorSolution):
         return self.inverse.apply(self._factor.dense().astype(float))
 
     def determines(self, asked: Callable[[], AxisGram]) -> bool:
+        if many_cells(self._factor.shape[1]):
+            covered = covers_vectors(self._factor, self.inverse, asked())
+            if covered is not None:
+                return covered
         return covers(self._factor, self._projection, asked)
 
     def error(self, gram: AxisGram) -> float:

@@ -8,6 +8,7 @@ from functools import singledispatch
 import numpy as np
 
 from hdmm.matrix import Array, AxisGram, Dense, Identity, Matrix
+from hdmm.matrix.intervals import interval_rows
 from hdmm.matrix.pidentity import PIdentity
 from hdmm.matrix.rank import exact_rank, pseudo_inverse
 from hdmm.matrix.solvable import Solvable
@@ -31,6 +32,8 @@ _MAX_EXACT_INTEGER = 2.0**53
 """The largest integer that a float holds exactly."""
 _MAX_ENTRIES = 1 << 22
 """The most entries of a product that are computed at a time."""
+_MAX_VECTORS = 1 << 25
+"""The most entries of vectors that are compared with their projections."""
 _MAX_WRITTEN_CELLS = 1 << 11
 """The most cells of an attribute whose strategy is written out to compute an error."""
 
@@ -80,6 +83,13 @@ def error(factor: Matrix, gram: AxisGram) -> float:
 
 
 @error.register
+def _(factor: Solvable, gram: AxisGram) -> float:
+    from hdmm.estimators.factor import solution_of  # it imports this module
+
+    return solution_of(factor).error(gram)
+
+
+@error.register
 def _(factor: PIdentity, gram: AxisGram) -> float:
     # The closed form is a difference: if little is left of it, the error is summed up from squares instead.
     difference = factor.error(gram)
@@ -108,6 +118,16 @@ def _(factor: Solvable, gram: AxisGram) -> float:
 def is_full_rank(projection: Array) -> bool:
     """Whether A is of full rank, from the projection A⁺A."""
     return bool(abs(np.eye(len(projection)) - projection).max() <= _FULL_RANK)
+
+
+def covers_vectors(queries: Matrix, inverse: Matrix, gram: AxisGram) -> bool | None:
+    """Whether the row space of queries over many cells holds the vectors of a Gram; None if there are too many."""
+    squares = gram.as_squares()
+    if squares is None or (len(squares.interval_weights) + len(squares.vector_weights)) * gram.size > _MAX_VECTORS:
+        return None
+    asked = np.concatenate([interval_rows(*squares.intervals, gram.size).astype(float), squares.vectors.T])
+    outside = asked - queries.apply_t(inverse.apply_t(asked.T)).T
+    return bool(((outside**2).sum(axis=1) <= _CUT_OFF_SHARE * (asked**2).sum(axis=1)).all())
 
 
 def covers(queries: Matrix, projection: Array, asked: Callable[[], AxisGram]) -> bool:

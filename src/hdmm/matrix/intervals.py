@@ -40,6 +40,16 @@ class Squares:
         """The Gram of intervals of n cells, all of one weight."""
         return Squares(Intervals(lows, highs), np.full(len(lows), weight), np.empty((n, 0)), np.empty(0))
 
+    def splits(self, inside: NDArray[np.bool_]) -> bool:
+        """Whether some vector tells a cell from the next one, where these are marked as inside one group."""
+        lows, highs = self.intervals
+        asked = self.interval_weights != 0
+        lows, highs = lows[asked & (highs >= lows)], highs[asked & (highs >= lows)]
+        if inside[lows[lows > 0] - 1].any() or inside[highs].any():
+            return True
+        vectors = self.vectors[:, self.vector_weights != 0]
+        return bool(((vectors[1:] != vectors[:-1]).any(axis=1) & inside[:-1]).any())
+
     @staticmethod
     def sum(parts: Sequence[tuple[float, Squares]]) -> Squares:
         """A weighted sum."""

@@ -21,6 +21,7 @@ from hdmm.matrix.axis_gram import (
 from hdmm.matrix.base import Matrix, Norm, Number, column_sums, largest_row_sum
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.intervals import Intervals, interval_rows, interval_sums, interval_sums_t, running_sums
+from hdmm.memory.workspace import check_answers
 
 INTEGER: np.dtype[Any] = np.dtype(np.int64)
 FLOAT: np.dtype[Any] = np.dtype(np.float64)
@@ -273,10 +274,10 @@ class AllRange(ZerosAndOnes):
         return self.n * (self.n + 1) // 2, self.n
 
     def apply(self, x: Array) -> Array:
-        return interval_sums(x, *np.triu_indices(self.n))
+        return interval_sums(x, *self.intervals())
 
     def apply_t(self, y: Array) -> Array:
-        return interval_sums_t(y, *np.triu_indices(self.n), self.n)
+        return interval_sums_t(y, *self.intervals(), self.n)
 
     def gram(self) -> Gram:
         return Gram.of(AllRangeGram(self.n))
@@ -292,6 +293,7 @@ class AllRange(ZerosAndOnes):
         return interval_rows(lows, index - starts[lows] + lows, self.n)
 
     def intervals(self) -> Intervals:
+        check_answers(self.shape[0])
         return Intervals(*np.triu_indices(self.n))
 
 

@@ -14,6 +14,7 @@ from hdmm.matrix.base import Matrix
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.intervals import Intervals, Squares, interval_rows, interval_sums, interval_sums_t
 from hdmm.matrix.leaf import Dense, ZerosAndOnes
+from hdmm.matrix.tree import Tree
 from hdmm.memory.workspace import DENSE_LIMIT
 
 _FEW = 16
@@ -59,6 +60,13 @@ class Spans(ZerosAndOnes):
 
     def intervals(self) -> Intervals:
         return Intervals(self.lows, self.highs)
+
+    def tiles(self) -> Tree | None:
+        """The same as a hierarchy, whose least squares is known, if the intervals follow each other over all cells."""
+        if self.lows[0] or self.highs[-1] != self.n - 1 or (self.lows[1:] != self.highs[:-1] + 1).any():
+            return None
+        widths = self.highs - self.lows + 1
+        return Tree([np.array([self.n]), widths], [np.zeros(1, int), np.ones(len(widths), int)])
 
 
 @final

@@ -158,6 +158,12 @@ class Tree(Solvable):
             return True
         inside = np.ones(self.shape[1], bool)
         inside[np.cumsum(self.sizes[-1]) - 1] = False  # a part's last cell has no neighbour in it
+        squares = gram.as_squares()
+        if (
+            squares is not None
+            and min(squares.interval_weights.min(initial=0), squares.vector_weights.min(initial=0)) >= 0
+        ):
+            return not squares.splits(inside)
         cells = np.flatnonzero(inside)
         step = max(1, _COLUMNS // self.shape[1])
         for start in range(0, len(cells), step):

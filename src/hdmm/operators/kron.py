@@ -20,6 +20,7 @@ from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Identity, Matrix, Norm
 from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram
 from hdmm.matrix.solvable import Solvable
 from hdmm.operators.base import Aside, Limits, Operator, Proposal, Solution, WorstCase
+from hdmm.operators.merged_cells import merged_cells
 from hdmm.operators.minimax.explicit import worst_product
 from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
@@ -218,10 +219,19 @@ def _opt0(
     gram: AxisGram, norm: Norm, effort: Effort, p: int | None, before: Matrix, iterations: int, *, alone: bool = False
 ) -> Solution:
     """The best strategy for one attribute, starting from the one before; an attribute alone is searched harder."""
+    merged = merged_cells(gram)
+    if merged is not None:
+        if not merged.searched:
+            return merged.counts
+        groups = Identity(merged.gram.size)
+        return merged.expanded(_opt0(merged.gram, norm, effort, p, groups, iterations, alone=alone))
     if isinstance(gram, RowsGram) and not _roundable(gram):
         return _counts(gram)
     if norm == 2:
-        solution = opt0_gaussian(gram, effort=effort)
+        try:
+            solution = opt0_gaussian(gram, effort=effort)
+        except TooLargeError:
+            return _counts(gram)
         return solution if _measurable(solution.matrix) else replace(_counts(gram), bound=solution.bound)
     if not _roundable(gram):
         return _counts(gram)

@@ -25,7 +25,7 @@ class Candidate:
     rounding: float = 0.0
     """What rounding its queries to integers added to the RMSE, as a share of it."""
     reason: str | None = None
-    """Why the operator has no strategy."""
+    """Why the operator has no strategy, or what of its strategy is not optimised."""
 
     @property
     def error(self) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hdmm.accuracy.predict import rmse
+from hdmm.plans.notes import notes
 from hdmm.plans.plan import Plan
 from hdmm.privacy.budget import Budget
 from hdmm.text import text_table
@@ -35,6 +36,7 @@ def describe(plan: Plan, budget: Budget) -> str:
         *_sensitivity_lines(plan),
         *_estimator_lines(plan),
         *_candidate_lines(plan),
+        *(f"note: {note}" for note in notes(plan)),
         "",
         text_table(errors.column_names, [list(row.values()) for row in rows]),
         "",

@@ -10,6 +10,7 @@ from hdmm.accuracy.predict import rmse
 from hdmm.errors import BudgetError
 from hdmm.estimators.estimator import LinearEstimator
 from hdmm.operators.lower_bound import ProductBounds
+from hdmm.plans.footprint import unlisted
 from hdmm.plans.mechanism import Mechanism
 from hdmm.plans.plan import Plan
 from hdmm.privacy.budget import Budget
@@ -35,15 +36,15 @@ def error_table(plan: Plan, budget: Budget) -> pa.Table:
     bounds = ProductBounds(encoded.sizes)
     rows = []
     for product, code in zip(plan.workload.products, encoded.products, strict=True):
-        predicted = plan.accuracy(product.name, budget)
+        predicted = plan.accuracy(product.name, budget) if unlisted(code) is None else None
         bound = bounds.of(code)
         rows.append(
             {
                 "product": product.name,
                 "queries": code.queries,
                 "rmse": rmse(plan.mechanism.estimator, [code], noise, weighted=False),
-                "stderr_max": float(predicted.stderr.max()),
-                "margin95": float(predicted.margin.max()),
+                "stderr_max": None if predicted is None else float(predicted.stderr.max()),
+                "margin95": None if predicted is None else float(predicted.margin.max()),
                 **{name: other and rmse(other[0], [code], other[1], weighted=False) for name, other in others.items()},
                 "bound": None if bound is None else sqrt(unit * bound / code.queries),
             }

@@ -17,7 +17,7 @@ from typing import Any, final
 
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import LinearEstimator
-from hdmm.estimators.footprint import NUMBER, steps
+from hdmm.estimators.footprint import NUMBER, solution_bytes, steps
 from hdmm.matrix import DENSE_LIMIT
 from hdmm.matrix.exact import slab_size
 from hdmm.matrix.kronecker import PIECE, work_size
@@ -25,7 +25,7 @@ from hdmm.memory import memory_limit, more_memory
 from hdmm.memory.workspace import on_disk
 from hdmm.parallel import MAX_THREADS
 from hdmm.strategy import Block
-from hdmm.syntax import argument
+from hdmm.syntax import argument, either
 from hdmm.text import bytes_text, count_text
 from hdmm.workload import Encoded, EncodedProduct
 
@@ -47,6 +47,36 @@ _PREDICATE_BYTES = 384
 """Bytes for each predicate on one attribute: its label, as text too, and the arrays that group predicates by error."""
 _CELL_BYTES = 16 * 8
 """Bytes for each cell of one attribute: vectors of its size while a plan is made and explained."""
+
+
+_MAX_LISTED_ROWS = 1 << 32
+"""Rows of the longest table that is written; the file of a longer one would have more than 30 GB."""
+_MAX_LISTED_PREDICATES = 1 << 24
+"""Most predicates of an attribute that tables have labels for; all ranges of 5,792 values are fewer."""
+
+
+def unlisted(product: EncodedProduct) -> str | None:
+    """Why a product has no table, on whatever machine: there are too many answers to list. None if it has one."""
+    longest = max((factor.shape[0] for factor in product.factors.values()), default=0)
+    if product.queries <= _MAX_LISTED_ROWS and longest <= _MAX_LISTED_PREDICATES:
+        return None
+    return (
+        f"has {count_text(product.queries)} answers, too many for a table: none is written, and its largest error is "
+        "not computed; ask the release for single answers, at no cost "
+        f"({either(python='release.answer(workload)', command='hdmm answer OUT SQL')})"
+    )
+
+
+def check_listed(product: EncodedProduct) -> None:
+    """Refuse a product that has no table."""
+    reason = unlisted(product)
+    if reason is not None:
+        raise TooLargeError(f"product {product.name!r}: {reason}")
+
+
+def listed(workload: Encoded) -> list[EncodedProduct]:
+    """The products that have a table."""
+    return [product for product in workload.products if unlisted(product) is None]
 
 
 def remedy(needed: int | None = None) -> str:
@@ -90,18 +120,21 @@ def check_memory(estimator: LinearEstimator[Any], workload: Encoded) -> None:
     check_workload(workload)
 
 
-def check_workload(workload: Encoded) -> None:
-    """Refuse a workload that no strategy can answer within the limit, from the shapes of its products alone."""
+def check_workload(workload: Encoded, *, all_tables: bool = False) -> None:
+    """Refuse a workload that no strategy can answer within the limit, from the shapes of its products alone.
+
+    With ``all_tables`` also one with a product that has no table.
+    """
     limit = memory_limit()
     checked: set[tuple[tuple[tuple[int, int], ...], bool]] = set()  # thousands of products share a few shapes
     for product in workload.products:
         shapes = tuple(factor.shape for factor in product.factors.values())
         if (shapes, product.condition is None) not in checked:
             checked.add((shapes, product.condition is None))
-            _check_product(product, shapes, limit)
+            _check_product(product, shapes, limit, table=all_tables or unlisted(product) is None)
 
 
-def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], limit: int) -> None:
+def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], limit: int, *, table: bool) -> None:
     named = f"product {product.name!r}" if product.name else "one product"
     cells = prod(columns for _, columns in shapes)
     if product.condition is not None and cells > DENSE_LIMIT:
@@ -109,16 +142,17 @@ def _check_product(product: EncodedProduct, shapes: Sequence[tuple[int, int]], l
             f"{named}: its condition is about {count_text(cells)} cells of the attributes of the product; the limit is "
             f"{count_text(DENSE_LIMIT)}: ask for products of fewer attributes, or for its parts one by one"
         )
-    answers, counted = product.queries * _ANSWER_BYTES, cells * NUMBER * _COUNT_ARRAYS
+    answers = product.queries * _ANSWER_BYTES if table else 0
+    counted = cells * NUMBER * _COUNT_ARRAYS
     needs = [
         (answers, f"has {count_text(product.queries)} answers", f"{count_text(limit // _ANSWER_BYTES)} answers"),
         (counted, f"is about {count_text(cells)} cells", f"{count_text(limit // (NUMBER * _COUNT_ARRAYS))} cells"),
     ]
     for rows, columns in shapes:
-        need = rows * _PREDICATE_BYTES + columns * _CELL_BYTES
+        need = (rows * _PREDICATE_BYTES if table else 0) + columns * _CELL_BYTES
         asked = f"asks {count_text(rows)} predicates of an attribute of {count_text(columns)} values"
-        some = "predicates" if rows >= columns else "values"
-        needs.append((need, asked, f"{count_text(max(rows, columns) * limit // need)} {some}"))
+        some = "predicates" if rows >= columns and table else "values"
+        needs.append((need, asked, f"{count_text((rows if some == 'predicates' else columns) * limit // need)} {some}"))
     need, asked, fits = max(needs)  # the largest need, so that what the message says would fit does fit
     if need > limit:
         raise TooLargeError(
@@ -144,7 +178,9 @@ def needed(estimator: LinearEstimator[Any], workload: Encoded, limit: int) -> Ne
     """The most that a release has in memory and on disk at any time."""
     measuring = _measuring(estimator.blocks, limit)
     kept = sum(NUMBER * block.queries for block in estimator.blocks)
-    answering = max(estimator.answer_bytes(product) for product in workload.products)
+    answering = max(
+        (estimator.answer_bytes(product) + _label_bytes(product) for product in listed(workload)), default=0
+    )
     memory, disk = _placed([*estimator.state_bytes(), answering], limit)
     return Need(max(measuring.memory, kept + memory) + _fixed(), max(measuring.disk, disk))
 
@@ -157,11 +193,19 @@ def _fixed() -> int:
 def _surely_fits(blocks: Sequence[Block], workload: Encoded, limit: int) -> bool:
     """Whether a generous estimate fits: quick for strategies of very many blocks."""
     cells = sum(prod(1 + max(factor.shape) for factor in block.factors) for block in blocks)
-    growth = max(
+    growths = [
         prod(max(1, -(-rows // columns)) for rows, columns in (factor.shape for factor in product.factors.values()))
-        for product in workload.products
-    )
-    return cells * NUMBER * _MAX_BLOCK_ARRAYS * growth + _fixed() <= limit
+        for product in listed(workload)
+    ]
+    growth = max(growths, default=1)
+    extra = sum(sum(solution_bytes(block)) for block in blocks)
+    extra += max(map(_label_bytes, listed(workload)), default=0)
+    return cells * NUMBER * _MAX_BLOCK_ARRAYS * growth + extra + _fixed() <= limit
+
+
+def _label_bytes(product: EncodedProduct) -> int:
+    """The labels of a product's predicates, and what groups these by error."""
+    return _PREDICATE_BYTES * sum(factor.shape[0] for factor in product.factors.values())
 
 
 def _measuring(blocks: Sequence[Block], limit: int) -> Need:

@@ -13,6 +13,7 @@ from hdmm.accuracy.predict import Accuracy, accuracy, rmse
 from hdmm.memory import memory_allowed
 from hdmm.objective import Objective
 from hdmm.plans.candidate import Candidate
+from hdmm.plans.footprint import check_listed
 from hdmm.plans.goal import Goal
 from hdmm.plans.mechanism import Mechanism
 from hdmm.privacy.budget import Budget
@@ -99,7 +100,7 @@ class Plan:
 
     @property
     def candidates(self) -> pa.Table:
-        """Every operator that was tried: its strategy's RMSE, or the reason why it has none.
+        """Every operator that was tried: its strategy's RMSE, or the reason why it has none or counts value by value.
 
         The RMSE is at the budget of the plan, or without one at ε = 1 (Gaussian: δ = 1e-6).
         """
@@ -149,6 +150,7 @@ class Plan:
         key = (name, budget, level, simultaneous)
         if key not in self._accuracies:
             product = self.workload.encoded.products[self.workload.place(name)]
+            check_listed(product)
             noise = self.mechanism.calibrate(budget)
             self._accuracies[key] = accuracy(self.mechanism.estimator, product, noise, level, together=simultaneous)
         return self._accuracies[key]

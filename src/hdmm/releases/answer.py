@@ -19,7 +19,7 @@ def answered(plan: Plan, estimates: Estimates, workload: Workload, options: Tabl
         raise WorkloadError(f"workload={workload!r}: expected a Workload over the schema of the release")
     if workload.schema != plan.workload.schema:
         raise WorkloadError("workload: has another schema than the release; build it with release.plan.workload.schema")
-    check_workload(workload.encoded)
+    check_workload(workload.encoded, all_tables=True)
     linear = estimates.estimator(options.estimator).linear
     pairs = list(zip(workload.products, workload.encoded.products, strict=True))
     for product, encoded in pairs:

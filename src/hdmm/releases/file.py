@@ -27,6 +27,7 @@ from hdmm.files.atomic import OversizedError, check_new, read_regular, sync_dire
 from hdmm.files.model import Model
 from hdmm.plans import Plan
 from hdmm.plans.file import budget_data, parse, plan_bytes, read_budget
+from hdmm.plans.footprint import unlisted
 from hdmm.privacy.budget import Budget
 from hdmm.progress import OnProgress, stage
 from hdmm.releases.estimates import Estimates
@@ -136,7 +137,8 @@ def _tables(
 ) -> dict[str, Stored]:
     """Write every table to a file of its own, some rows at a time."""
     workload = estimates.plan.workload
-    written, all_rows = 0, workload.query_count
+    places = [place for place, encoded in enumerate(workload.encoded.products) if unlisted(encoded) is None]
+    written, all_rows = 0, sum(workload.encoded.products[place].queries for place in places)
     report = stage(on_progress, "writing tables")
 
     def advance(rows: int) -> None:
@@ -145,10 +147,11 @@ def _tables(
         report(written / all_rows)
 
     tables = {}
-    for index, (product, encoded) in enumerate(zip(workload.products, workload.encoded.products, strict=True), 1):
-        rows = estimates.rows(product, encoded, options)
+    for place in places:
+        product = workload.products[place]
+        rows = estimates.rows(product, workload.encoded.products[place], options)
         write = partial(write_table, rows=rows, format=format, on_rows=advance, digits=digits)
-        tables[product.name] = put(directory, f"{index:03d}-{_slug(product.name)}.{format}", write)
+        tables[product.name] = put(directory, f"{place + 1:03d}-{_slug(product.name)}.{format}", write)
     return tables
 
 

@@ -20,7 +20,7 @@ from hdmm.files.atomic import check_new
 from hdmm.measure import check_measurable, measure
 from hdmm.memory import memory_allowed
 from hdmm.plans import Plan
-from hdmm.plans.footprint import check_disk, check_memory
+from hdmm.plans.footprint import check_disk, check_memory, listed
 from hdmm.privacy.budget import Budget, check_budget
 from hdmm.privacy.ledger import Entry, Ledger
 from hdmm.progress import OnProgress
@@ -91,7 +91,7 @@ def release(
         check_new(Path(out))
     source = open_source(data, delimiter, encoding)
     source.columns_check(plan.counted, plan.unit.id)  # quick: it reads a header; margins may take long
-    for product in plan.workload.products:  # computed now, so that after the charge only writing can fail
+    for product in listed(plan.workload.encoded):  # computed now, so that after the charge only writing can fail
         plan.accuracy(product.name, budget)
     if book is not None:
         book.reserve(name, budget, plan.unit, digest)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hdmm.estimators import Choice
 from hdmm.memory import memory_allowed
 from hdmm.plans import Plan
+from hdmm.plans.footprint import check_listed, listed
 from hdmm.privacy.budget import Budget
 from hdmm.progress import OnProgress
 from hdmm.releases import statistics
@@ -46,7 +47,7 @@ class Release:
         object.__setattr__(self, "measurements", tuple(numbers))
 
     def __repr__(self) -> str:
-        return f"Release({len(self.plan.workload.products)} tables, {self.plan.noise}, {self.budget})"
+        return f"Release({len(listed(self.plan.workload.encoded))} tables, {self.plan.noise}, {self.budget})"
 
     @cached_property
     def _estimates(self) -> Estimates:
@@ -92,9 +93,9 @@ class Release:
         rounded: bool = False,
         memory: str | int | None = None,
     ) -> Iterator[tuple[str, pa.Table]]:
-        """Every product's name and table, one at a time; arguments are as for :meth:`table`."""
+        """The name and the table of every product that has one, one at a time; arguments are as for :meth:`table`."""
         options = TableOptions.of(level, simultaneous, estimator, exact, rounded)
-        for product in self.plan.workload.products:
+        for product in listed(self.plan.workload.encoded):
             with memory_allowed(memory):
                 table = self._rows(product.name, options).table()
             yield product.name, table
@@ -186,6 +187,7 @@ class Release:
         """The answers to one product, from which its table is made some rows at a time."""
         workload = self.plan.workload
         place = workload.place(name)
+        check_listed(workload.encoded.products[place])
         return self._estimates.rows(workload.products[place], workload.encoded.products[place], options, on_progress)
 
     def save(

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from hdmm.accuracy.margins import check_level
-from hdmm.accuracy.predict import ROUNDING, accuracy
+from hdmm.accuracy.predict import ROUNDING, Accuracy, accuracy, covering_margins
 from hdmm.errors import InputError, TooLargeError, WorkloadError
 from hdmm.estimators import LeastSquares
 from hdmm.estimators.coefficients import Written
-from hdmm.estimators.estimator import LinearEstimator, Types, types_of
-from hdmm.matrix import Array, Dense
+from hdmm.estimators.estimator import LinearEstimator, Types, types_of, variances
+from hdmm.matrix import Array, Dense, Matrix, Spans
 from hdmm.matrix.condition import Box
 from hdmm.privacy.calibrate import Calibration
 from hdmm.releases.estimates import Estimates
@@ -38,6 +38,7 @@ from hdmm.releases.selection import (
     rows_of,
     summed,
 )
+from hdmm.schema import Domain
 from hdmm.workload import EncodedProduct
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 _MAX_SHARES = 1 << 14
 """Most rows of a table of shares: each has an interval to be found."""
 _MAX_VALUES = 1 << 11
-"""Most values of an attribute whose quantiles are asked for: a table of their squared number is written out."""
+"""Most values of an attribute whose quantiles have exact margins: a table of their squared number is written out."""
 
 
 @final
@@ -129,21 +130,48 @@ def quantile(estimates: Estimates, attribute: str, at: float, where: Counted, le
         raise InputError(f"at={at!r}: expected a share between 0 and 1; the median is at=0.5")
     check_counted(estimates.plan, {attribute}, f"attribute {attribute!r}")
     check_level(level)
-    n = domain.declared
-    if n > _MAX_VALUES:
-        raise TooLargeError(
-            f"attribute {attribute!r}: quantiles are found among {_MAX_VALUES} values at most, it has {n}"
-        )
-    rows = np.zeros((n, domain.size))
-    rows[:, :n] = np.tri(n) - at
-    counted, factors = read_boxes(estimates.plan, where, "where"), {axis: Dense(rows)}
+    counted = read_boxes(estimates.plan, where, "where")
     if not counted:
         raise InputError(f"where={where!r}: it counts no record; ask for others")
-    combiner = _Combiner.of(estimates, [each_alone(schema.sizes, counted, factors)])
-    query = encoded(schema.sizes, counted, factors)
-    excess, margins = combiner.answers(query), combiner.margins(query, level)
+    excess, margins = (_excess if domain.declared <= _MAX_VALUES else _long_excess)(
+        estimates, counted, axis, domain, at, level
+    )
     codes = located(excess, margins + ROUNDING * (1 + abs(excess).max()))
     return Quantile(*(None if code is None else domain.value(code) for code in codes))
+
+
+def _excess(
+    estimates: Estimates, counted: Boxes, axis: int, domain: Domain, at: float, level: float
+) -> tuple[Array, Array]:
+    """The count up to each value less its share of the total, and the exact margins of these differences."""
+    sizes, n = estimates.plan.workload.schema.sizes, domain.declared
+    rows = np.zeros((n, domain.size))
+    rows[:, :n] = np.tri(n) - at
+    factors: dict[int, Matrix] = {axis: Dense(rows)}
+    combiner = _Combiner.of(estimates, [each_alone(sizes, counted, factors)])
+    query = encoded(sizes, counted, factors)
+    return combiner.answers(query), combiner.margins(query, level)
+
+
+def _long_excess(
+    estimates: Estimates, counted: Boxes, axis: int, domain: Domain, at: float, level: float
+) -> tuple[Array, Array]:
+    """The same for many values, from intervals alone, with margins that may be a little wider under Laplace noise.
+
+    With P the count up to a value, S the count after it and T = P + S, the variance of P − at·T is
+    (1 − at)·Var P + at·Var S − at·(1 − at)·Var T.
+    """
+    sizes, n = estimates.plan.workload.schema.sizes, domain.declared
+    ends = np.arange(n)
+    up_to: dict[int, Matrix] = {axis: Spans(domain.size, np.zeros(n, np.int64), ends)}
+    after: dict[int, Matrix] = {axis: Spans(domain.size, ends[1:], np.full(n - 1, n - 1))}
+    combiner = _Combiner.of(estimates, [each_alone(sizes, counted, up_to)])
+    prefixes = encoded(sizes, counted, up_to)
+    counts, below = combiner.answers(prefixes), combiner.variances(prefixes)
+    above = np.append(combiner.variances(encoded(sizes, counted, after)), 0.0)
+    squares = (1 - at) * below + at * above - at * (1 - at) * below[-1]
+    stderr = np.sqrt(np.maximum(squares, 0.0) + ROUNDING * below.max())
+    return counts - at * counts[-1], covering_margins(stderr, combiner.noise, level)
 
 
 def located(excess: Array, margins: Array) -> tuple[int, int, int] | tuple[None, None, None]:
@@ -195,6 +223,12 @@ class _Combiner:
         """The margins of all queries of a product."""
         predicted = accuracy(self.estimator, query, self.noise, level)
         return predicted.expand(predicted.margin)
+
+    def variances(self, query: EncodedProduct) -> Array:
+        """The variances of all queries of a product."""
+        types = types_of(self.estimator, query)
+        table = variances(self.estimator, query, self.noise.variances, types)
+        return Accuracy(types, table, table).expand(table)
 
     def ratio(self, a: float, b: float, above: Boxes, below: Boxes, level: float) -> Ratio:
         """The ratio of two counts, from their estimates."""

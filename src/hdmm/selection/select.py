@@ -7,13 +7,13 @@ from pathlib import Path
 from time import time
 from typing import get_args
 
-from hdmm.errors import InputError, WorkloadError, check_integer, is_integer
+from hdmm.errors import InputError, TooLargeError, WorkloadError, check_integer, is_integer
 from hdmm.memory import memory_allowed, memory_limit
-from hdmm.objective import Aim
+from hdmm.objective import Aim, Objective
 from hdmm.operators.base import Operator
 from hdmm.optimise.descent import Effort
 from hdmm.plans import Goal, Mechanism, Plan
-from hdmm.plans.footprint import check_limit, check_workload
+from hdmm.plans.footprint import check_limit, check_workload, unlisted
 from hdmm.privacy.budget import Budget, check_budget
 from hdmm.privacy.calibrate import NORM, NoiseKind
 from hdmm.privacy.unit import Unit, check_unit
@@ -21,7 +21,8 @@ from hdmm.progress import OnProgress, Progress
 from hdmm.selection.search import Search, Stages, default_stages, known_bound
 from hdmm.selection.tasks import Judge
 from hdmm.syntax import either, example, given
-from hdmm.workload import Workload
+from hdmm.text import count_text
+from hdmm.workload import Encoded, Workload
 from hdmm.workload.targets import Target, read_targets
 
 
@@ -73,13 +74,14 @@ def select(
     if not isinstance(unit, Unit):
         raise InputError(f"unit={unit!r}: expected a Unit, for example hdmm.Unit(rows=1)")
     check_unit(unit, workload.schema)
-    encoded = workload.encoded
+    encoded, aim = workload.encoded, goal.objective(workload)
+    _check_largest(encoded, aim)
     with memory_allowed(memory):
         limit = memory_limit()
         check_limit()
         check_workload(encoded)
     effort = Effort(restarts, seed, None if time_limit is None else time() + time_limit)
-    judge = Judge(encoded, noise, unit, goal.objective(workload), limit, goal.budgets(noise))
+    judge = Judge(encoded, noise, unit, aim, limit, goal.budgets(noise))
     saved = None
     if checkpoint is not None:
         from hdmm.selection.checkpoint import Checkpoint, search_key
@@ -100,6 +102,16 @@ def select(
         raise search.failure()
     mechanism = Mechanism(search.best.strategy, noise, unit)
     return Plan(workload, mechanism, goal, search.best.operator.name, search.candidates(), search.bound)
+
+
+def _check_largest(workload: Encoded, objective: Objective) -> None:
+    """Refuse to make the largest error small of a product with too many answers to look at each."""
+    for product, limit in zip(workload.products, objective.limits or (), strict=False):
+        if limit is not None and unlisted(product) is not None:
+            raise TooLargeError(
+                f"product {product.name!r}: its largest error is that of one among {count_text(product.queries)} "
+                "answers, too many to look at each; make the total error small, with no target for this product"
+            )
 
 
 def _goal(

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, final
 from warnings import warn
 
+from hdmm import baselines
 from hdmm.accuracy.predict import rmse
 from hdmm.errors import BudgetError, InputError, TooLargeError
 from hdmm.estimators.estimator import LinearEstimator
@@ -27,6 +28,7 @@ from hdmm.optimise.descent import Effort
 from hdmm.parallel import one_blas_thread
 from hdmm.plans import Candidate
 from hdmm.plans.footprint import check_memory, remedy
+from hdmm.plans.notes import counted_reason, counted_values
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import NORM, NoiseKind, calibrate, unit_variance
 from hdmm.privacy.unit import Unit
@@ -38,6 +40,8 @@ _MAX_STARTS = 5
 """The most restarts of one task; more are shared among several."""
 _MAX_SMALL_CELLS = 512
 """If no attribute has more cells than this, one thread is faster than several."""
+_COUNTING = (baselines.Identity, baselines.Marginals)
+"""Operators that count value by value by definition."""
 _SEED_STEP = 1_000_003
 """The difference between the seeds of two tasks of one operator."""
 
@@ -132,7 +136,10 @@ class Judge:
         except TooLargeError as refusal:
             return Outcome(task.name, task.operator, bound=bound, reason=str(refusal), refused=True)
         seconds = perf_counter() - start
-        candidate = Candidate(task.operator.name, total, seconds, None, task.effort.seed, worst, quantised.cost)
+        counted = [] if isinstance(task.operator, _COUNTING) else counted_values(estimator.strategy, self.workload)
+        named = counted_reason(counted, self.workload)
+        seed, cost = task.effort.seed, quantised.cost
+        candidate = Candidate(task.operator.name, total, seconds, None, seed, worst, cost, named)
         score = geometric_mean([error, *(self._error_at(estimator, budget, error) for budget in self.budgets[1:])])
         return Outcome(task.name, task.operator, estimator.strategy, score, value, bound, candidate)
 
