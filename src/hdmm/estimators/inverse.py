@@ -83,13 +83,6 @@ def error(factor: Matrix, gram: AxisGram) -> float:
 
 
 @error.register
-def _(factor: Solvable, gram: AxisGram) -> float:
-    from hdmm.estimators.factor import solution_of  # it imports this module
-
-    return solution_of(factor).error(gram)
-
-
-@error.register
 def _(factor: PIdentity, gram: AxisGram) -> float:
     # The closed form is a difference: if little is left of it, the error is summed up from squares instead.
     difference = factor.error(gram)
