@@ -144,7 +144,7 @@ class Implicit(FactorSolution):
     def _error(self, gram: AxisGram) -> float:
         squares = gram.as_squares()
         if squares is not None:
-            variances = self._factor.interval_moments(*squares.intervals)[:, 0]
+            variances = self._factor.interval_variances(*squares.intervals)
             lengths = (self.inverse.apply_t(squares.vectors) ** 2).sum(axis=0)
             return float(squares.interval_weights @ variances + squares.vector_weights @ lengths)
         n = gram.size

@@ -7,6 +7,7 @@ from hdmm.matrix.compose import Filtered, Kron, Stack
 from hdmm.matrix.condition import Condition
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.haar import Haar
+from hdmm.matrix.hats import Hats
 from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
 from hdmm.matrix.partition import Partition
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
@@ -27,6 +28,7 @@ __all__ = [
     "Filtered",
     "Gram",
     "Haar",
+    "Hats",
     "Identity",
     "Kron",
     "Matrix",
