@@ -87,7 +87,7 @@ _ORBITS = OrbitQueries(
 _PARTS = [np.array([5]), np.array([2, 3]), np.array([1, 1, 3])]
 """A hierarchy whose last level does not tell all cells apart."""
 _TREE = Tree(_PARTS, [np.array([2]), np.array([0, 1]), np.array([1, 3, 2])])
-_HATS = Hats(9, (2, 4), [np.array([3, 14, 2, 0, 9, 7]), np.array([20, 11, 31, 5])], 100)
+_HATS = Hats(9, (2, 4), [np.array([1, 4, 2, 0, 3, 2]), np.array([5, 3, 6, 2])], 12)
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),
     "dense reals": Dense(_REALS),

@@ -170,7 +170,7 @@ HEIGHTS = np.array([3, 14, 2, 0, 9, 7, 20, 11, 31, 5])
         {"heights": HEIGHTS[:, None]},
         {"heights": HEIGHTS + 40},
         {"scale": 0},
-        {"scale": 40},
+        {"scale": 20},
         {"scale": 1 << 40},
     ],
     ids=str,
