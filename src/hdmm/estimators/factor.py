@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 
-from hdmm.estimators.inverse import covers, inverse_error
+from hdmm.estimators.inverse import covers, error, inverse_error
 from hdmm.estimators.inverse import inverse as pseudo_inverse
 from hdmm.estimators.row_types import (
     RowTypes,
@@ -29,9 +29,6 @@ from hdmm.matrix import Array, AxisGram, Identity, Matrix
 from hdmm.matrix.compose import restricted
 from hdmm.matrix.solvable import Solvable
 from hdmm.memory.workspace import check_written
-
-_MAX_ENTRIES = 1 << 22
-"""The most entries of a product that are computed at a time."""
 
 
 class FactorSolution(ABC):
@@ -130,7 +127,7 @@ class Implicit(FactorSolution):
 
     def error(self, gram: AxisGram) -> float:
         if gram not in self._errors:
-            self._errors[gram] = self._error(gram)
+            self._errors[gram] = error(self._factor, gram)
         return self._errors[gram]
 
     def types(self, matrix: Matrix, masks: Array) -> RowTypes:
@@ -140,20 +137,6 @@ class Implicit(FactorSolution):
         asked = _within(matrix, masks)
         intervals = asked.intervals()
         return query_types(asked, self.inverse) if intervals is None else interval_types(intervals, self._factor)
-
-    def _error(self, gram: AxisGram) -> float:
-        squares = gram.as_squares()
-        if squares is not None:
-            variances = self._factor.interval_variances(*squares.intervals)
-            lengths = (self.inverse.apply_t(squares.vectors) ** 2).sum(axis=0)
-            return float(squares.interval_weights @ variances + squares.vector_weights @ lengths)
-        n = gram.size
-        check_written(n, n)
-        total, step = 0.0, max(1, _MAX_ENTRIES // self._factor.shape[0])
-        for start in range(0, n, step):
-            units = np.eye(n, min(step, n - start), -start)
-            total += float(np.sum(gram.apply(units) * self.inverse.apply(self.inverse.apply_t(units))))
-        return total
 
 
 def _within(matrix: Matrix, masks: Array) -> Matrix:

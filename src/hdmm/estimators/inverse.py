@@ -11,6 +11,8 @@ from hdmm.matrix import Array, AxisGram, Dense, Identity, Matrix
 from hdmm.matrix.fourier import Waves
 from hdmm.matrix.pidentity import PIdentity
 from hdmm.matrix.rank import exact_rank, pseudo_inverse
+from hdmm.matrix.solvable import Solvable
+from hdmm.memory.workspace import check_written
 
 _LEAST_PIVOT = 1e-5
 """The least ratio of pivots at which a Gram matrix is inverted by its Cholesky factor."""
@@ -30,6 +32,8 @@ _MAX_EXACT_INTEGER = 2.0**53
 """The largest integer that a float holds exactly."""
 _MAX_WRITTEN_CELLS = 1 << 11
 """The most cells of an attribute whose strategy is written out to compute an error."""
+_MAX_ENTRIES = 1 << 22
+"""The most entries of a product that are computed at a time."""
 
 
 @singledispatch
@@ -84,6 +88,23 @@ def _(factor: PIdentity, gram: AxisGram) -> float:
     if difference > least or factor.shape[1] > _MAX_WRITTEN_CELLS:
         return difference
     return inverse_error(Dense(pseudo_inverse(factor.dense())), gram)
+
+
+@error.register
+def _(factor: Solvable, gram: AxisGram) -> float:
+    # Sums of squares of intervals and a few vectors need no products with unit vectors.
+    inverse, squares = factor.inverse(), gram.as_squares()
+    if squares is not None:
+        variances = factor.interval_variances(*squares.intervals)
+        lengths = (inverse.apply_t(squares.vectors) ** 2).sum(axis=0)
+        return float(squares.interval_weights @ variances + squares.vector_weights @ lengths)
+    n = gram.size
+    check_written(n, n)
+    total, step = 0.0, max(1, _MAX_ENTRIES // factor.shape[0])
+    for start in range(0, n, step):
+        units = np.eye(n, min(step, n - start), -start)
+        total += float(np.sum(gram.apply(units) * inverse.apply(inverse.apply_t(units))))
+    return total
 
 
 def is_full_rank(projection: Array) -> bool:

@@ -30,7 +30,14 @@ def hat_variances(solution: HatSolution, lows: Array, highs: Array) -> Array:
     variances = np.zeros(len(lows))
     first = np.flatnonzero((lows == 0) & (highs >= 0))
     variances[first] = solution.prefixes[highs[first]]
-    rest = np.flatnonzero((lows > 0) & (highs >= lows))
+    together = lows // solution.width == highs // solution.width
+    within = np.flatnonzero((lows > 0) & (highs >= lows) & together)
+    for piece in _pieces(len(within), solution.width):
+        chosen = within[piece]
+        blocks = lows[chosen] // solution.width
+        u, tau = _cell_sums(solution, blocks, lows[chosen], highs[chosen])
+        variances[chosen] = tau - np.einsum("bi,bij,bj->b", u, solution.inner[0][blocks], u)
+    rest = np.flatnonzero((lows > 0) & (highs >= lows) & ~together)
     for start in range(0, len(rest), _INTERVALS):
         some = rest[start : start + _INTERVALS]
         variances[some] = _Paths(solution, lows[some], highs[some]).variances
@@ -75,8 +82,8 @@ class _Paths:
         self._low_blocks, self._high_blocks = lows // width, highs // width
         low, high = self._low_blocks, self._high_blocks
         apart = np.flatnonzero(low != high)
-        u, tau = self._cells(high, np.maximum(lows, high * width), highs)
-        low_u, low_tau = self._cells(low[apart], lows[apart], low[apart] * width + width - 1)
+        u, tau = _cell_sums(solution, high, np.maximum(lows, high * width), highs)
+        low_u, low_tau = _cell_sums(solution, low[apart], lows[apart], low[apart] * width + width - 1)
         self._steps: list[tuple[_Step, _Step]] = []
         self._apart = [apart]
         for stage in solution.stages:
@@ -135,30 +142,32 @@ class _Paths:
 
     def _collect_cells(self, moments: Array, chosen: Array, blocks: Array, z: Array) -> None:
         for some in _pieces(len(chosen), self._solution.width):
-            theta, inverse, cells = self._gathered(blocks[some])
+            theta, inverse, cells = _gathered(self._solution, blocks[some])
             which = chosen[some]
             inside = (cells >= self._lows[which, None]) & (cells <= self._highs[which, None])
             _collect(moments, which, inside * inverse - (theta @ z[some, :, None])[:, :, 0])
 
-    def _cells(self, blocks: Array, lows: Array, highs: Array) -> tuple[Array, Array]:
-        """Σ θᵢ/wᵢ and Σ 1/wᵢ² over some cells of a block of the first level."""
-        u, tau = np.empty((len(blocks), 2 * self._solution.levels)), np.empty(len(blocks))
-        for some in _pieces(len(blocks), self._solution.width):
-            theta, inverse, cells = self._gathered(blocks[some])
-            counted = inverse * ((cells >= lows[some, None]) & (cells <= highs[some, None]))
-            u[some] = (counted[:, None, :] @ theta)[:, 0]
-            tau[some] = (counted**2).sum(axis=1)
-        return u, tau
 
-    def _gathered(self, blocks: Array) -> tuple[Array, Array, Array]:
-        """The columns of T and 1/w of all cells of some blocks, and their numbers."""
-        pyramid, width = self._solution.pyramid, self._solution.width
-        cells = blocks[:, None] * width + np.arange(width)
-        exist = cells < self._solution.n
-        known = np.where(exist, cells, 0)
-        inverse = exist / pyramid.cells[known]
-        entries = np.stack([entries[known] for entries in (*pyramid.falling, *pyramid.rising)], axis=2)
-        return entries * inverse[:, :, None], inverse, cells
+def _cell_sums(solution: HatSolution, blocks: Array, lows: Array, highs: Array) -> tuple[Array, Array]:
+    """Σ θᵢ/wᵢ and Σ 1/wᵢ² over some cells of a block of the first level."""
+    u, tau = np.empty((len(blocks), 2 * solution.levels)), np.empty(len(blocks))
+    for some in _pieces(len(blocks), solution.width):
+        theta, inverse, cells = _gathered(solution, blocks[some])
+        counted = inverse * ((cells >= lows[some, None]) & (cells <= highs[some, None]))
+        u[some] = (counted[:, None, :] @ theta)[:, 0]
+        tau[some] = (counted**2).sum(axis=1)
+    return u, tau
+
+
+def _gathered(solution: HatSolution, blocks: Array) -> tuple[Array, Array, Array]:
+    """The columns of T and 1/w of all cells of some blocks, and their numbers."""
+    pyramid, width = solution.pyramid, solution.width
+    cells = blocks[:, None] * width + np.arange(width)
+    exist = cells < solution.n
+    known = np.where(exist, cells, 0)
+    inverse = exist / pyramid.cells[known]
+    entries = np.stack([entries[known] for entries in (*pyramid.falling, *pyramid.rising)], axis=2)
+    return entries * inverse[:, :, None], inverse, cells
 
 
 def _pieces(count: int, width: int) -> Iterator[slice]:

@@ -70,21 +70,23 @@ class Level:
         product = np.einsum("bij,bj->bi", self.G, whole[:, :inside])
         self.tau = self.tau_before[:, -1] - np.einsum("bi,bi->b", whole[:, :inside], product)
         """Σ 1/wᵢ² less what the hats inside explain."""
-        self.Q: Array = np.empty(0)
-        """K⁻¹ among all hats of a block; it is computed from the coarsest level down."""
+
+    def inverses(self, P: Array) -> Array:
+        """K⁻¹ among all hats of blocks, from K⁻¹ among their outer ones."""
+        inside, size = self.inside, self.inside + P.shape[1]
+        AP = self.A @ P
+        Q = np.empty((len(P), size, size))
+        Q[:, :inside, :inside] = self.G + AP @ self.A.transpose(0, 2, 1)
+        Q[:, :inside, inside:], Q[:, inside:, :inside] = -AP, -AP.transpose(0, 2, 1)
+        Q[:, inside:, inside:] = P
+        return Q
 
     def spread(self, P: Array, z: Array, left: Array) -> tuple[Array, Array, Array]:
         """K⁻¹ among the outer hats of all parts; for the sum of all cells before each, K⁻¹u there; and its variance.
 
         From the same of all blocks.
         """
-        inside, (count, size) = self.inside, (len(P), self.inside + len(P[0]))
-        AP = self.A @ P
-        Q = np.empty((count, size, size))
-        Q[:, :inside, :inside] = self.G + AP @ self.A.transpose(0, 2, 1)
-        Q[:, :inside, inside:], Q[:, inside:, :inside] = -AP, -AP.transpose(0, 2, 1)
-        Q[:, inside:, inside:] = P
-        self.Q = Q
+        Q = self.inverses(P)
         first = np.concatenate([-np.einsum("bio,bo->bi", self.A, z), z], axis=1)
         before = self.before[:, :-1]
         moved = before @ Q
@@ -92,7 +94,7 @@ class Level:
         lefts = left[:, None] + self.tau_before[:, :-1] - explained
         inner = np.stack([Q[:, place[:, None], place] for place in self.places], axis=1)
         starts = np.stack([(first + moved[:, t])[:, place] for t, place in enumerate(self.places)], axis=1)
-        outer = len(P[0])
+        outer = P.shape[1]
         return inner.reshape(-1, outer, outer), starts.reshape(-1, outer), lefts.reshape(-1)
 
 
@@ -187,7 +189,7 @@ class HatSolution:
         message = np.zeros((self.blocks, outer, columns))
         kept = []
         for stage, numbers in zip(self.stages, self.numbers, strict=True):
-            parts = message.reshape(-1, stage.parts, outer, columns)
+            parts = message.reshape(len(stage.A), stage.parts, outer, columns)
             v = np.zeros((len(parts), stage.inside + outer, columns))
             v[:, : stage.inside] = rows[numbers]
             for t, place in enumerate(stage.places):
@@ -201,7 +203,9 @@ class HatSolution:
             inside = stage.G @ kept.pop() - stage.A @ z
             solved[numbers] = inside
             whole = np.concatenate([inside, z], axis=1)
-            z = np.stack([whole[:, place] for place in stage.places], axis=1).reshape(-1, outer, columns)
+            z = np.stack([whole[:, place] for place in stage.places], axis=1).reshape(
+                len(z) * stage.parts, outer, columns
+            )
         return solved[:-1]
 
     def _numbers(self, level: int, stage: Level) -> Array:

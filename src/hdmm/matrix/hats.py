@@ -6,10 +6,11 @@ have the same sum, as the cells' own weights take up what the hats leave. See do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 from typing import Any, final
 
 import numpy as np
@@ -63,7 +64,7 @@ class Hats(Solvable):
         _check(n, self.spacings, levels, scale, whole=whole)
         for level in levels:
             level.flags.writeable = False
-        if self._pyramid.cells.min() < (1 if whole else np.finfo(float).tiny):
+        if self.pyramid.cells.min() < (1 if whole else np.finfo(float).tiny):
             raise ValueError("the hats leave nothing for a cell")
 
     @staticmethod
@@ -78,38 +79,38 @@ class Hats(Solvable):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self._pyramid.shape
+        return self.pyramid.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         return self.heights[0].dtype
 
     def apply(self, x: Array) -> Array:
-        return self._pyramid.apply(x)
+        return self.pyramid.apply(x)
 
     def apply_t(self, y: Array) -> Array:
-        return self._pyramid.apply_t(y)
+        return self.pyramid.apply_t(y)
 
     def gram(self) -> Gram:
         return Gram.of(ProductGram(self, self.column_norms(2)))
 
     def power(self, p: Norm) -> Matrix:
-        return self._pyramid.power(p)
+        return self.pyramid.power(p)
 
     def rows(self, index: Array) -> Array:
-        return self._pyramid.rows(index)
+        return self.pyramid.rows(index)
 
     def solve(self, y: Array) -> Array:
-        return self._solution.solve(y.reshape(len(y), -1)).reshape(-1, *y.shape[1:])
+        return _by_columns(self.solution.solve, y, self.shape[1])
 
     def solve_t(self, x: Array) -> Array:
-        return self._solution.solve_t(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
+        return _by_columns(self.solution.solve_t, x, self.shape[0])
 
     def interval_moments(self, lows: Integers, highs: Integers) -> Array:
-        return hat_moments(self._solution, lows, highs)
+        return hat_moments(self.solution, lows, highs)
 
     def interval_variances(self, lows: Integers, highs: Integers) -> Array:
-        return hat_variances(self._solution, lows, highs)
+        return hat_variances(self.solution, lows, highs)
 
     def determines(self, gram: AxisGram) -> bool:
         """Every cell is measured."""
@@ -139,7 +140,8 @@ class Hats(Solvable):
         return ARRAYS
 
     @cached_property
-    def _pyramid(self) -> Pyramid:
+    def pyramid(self) -> Pyramid:
+        """All entries."""
         place = np.arange(self.n)
         left = np.full(self.n, self.scale, self.heights[0].dtype)
         falling: list[Array] = []
@@ -157,8 +159,14 @@ class Hats(Solvable):
         return Pyramid(self.spacings, left, tuple(falling), tuple(rising))
 
     @cached_property
-    def _solution(self) -> HatSolution:
-        return HatSolution(self._pyramid)
+    def solution(self) -> HatSolution:
+        """What least squares is computed with."""
+        return HatSolution(self.pyramid)
+
+
+def _by_columns(function: Callable[[Array], Array], x: Array, rows: int) -> Array:
+    """What a function does to each column, for a vector or a matrix of columns."""
+    return function(x.reshape(len(x), prod(x.shape[1:]))).reshape(rows, *x.shape[1:])
 
 
 def _check(n: int, spacings: Sequence[int], heights: Sequence[Array], scale: int, *, whole: bool) -> None:

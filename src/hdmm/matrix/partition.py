@@ -12,7 +12,7 @@ from hdmm.matrix.arrays import Array
 from hdmm.matrix.axis_gram import AxisGram
 from hdmm.matrix.base import Norm, Number
 from hdmm.matrix.gram import Gram
-from hdmm.matrix.intervals import interval_rows
+from hdmm.matrix.intervals import Squares, interval_rows
 from hdmm.matrix.leaf import ZerosAndOnes
 
 
@@ -88,3 +88,6 @@ class PartitionGram(AxisGram):
 
     def total(self) -> float:
         return float((self.partition.widths**2).sum())
+
+    def as_squares(self) -> Squares:
+        return Squares.of_intervals(self.size, self.partition.starts, np.array(self.partition.ends) - 1)
