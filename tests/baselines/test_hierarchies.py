@@ -223,7 +223,7 @@ def test_a_factor_of_a_plan_file_that_is_no_hierarchy_is_refused():
     rows = array_text(np.array([[4], [4]]))
     for sizes, weights in ((rows, rows), (array_text(np.array([4, 2, 2])), array_text(np.ones(3)))):
         with pytest.raises((ValueError, ArtefactError)):
-            read_factor(TreeData(sizes=sizes, weights=weights))
+            read_factor(TreeData(sizes=sizes, weights=weights), 4)
 
 
 def test_a_table_with_too_many_different_sums_gets_bounds(monkeypatch):

@@ -95,7 +95,8 @@ def test_the_norm_is_the_largest_column_and_an_integer_for_integers(matrix: Matr
 @every
 def test_rows_are_those_of_the_written_out_matrix(matrix: Matrix):
     index = np.arange(matrix.shape[0])[::-1]
-    np.testing.assert_array_equal(matrix.rows(index), matrix.dense()[index])
+    tolerance = 0 if matrix.dtype == np.int64 else 1e-14  # BLAS may round columns differently in another order
+    np.testing.assert_allclose(matrix.rows(index), matrix.dense()[index], rtol=0, atol=tolerance)
 
 
 @every

@@ -24,6 +24,7 @@ from hdmm.matrix import (
     Filtered,
     Folded,
     Haar,
+    Hats,
     Identity,
     Kron,
     Matrix,
@@ -88,6 +89,7 @@ _ORBITS = OrbitQueries(
 _PARTS = [np.array([5]), np.array([2, 3]), np.array([1, 1, 3])]
 """A hierarchy whose last level does not tell all cells apart."""
 _TREE = Tree(_PARTS, [np.array([2]), np.array([0, 1]), np.array([1, 3, 2])])
+_HATS = Hats(9, (2, 4), [np.array([1, 4, 2, 0, 3, 2]), np.array([5, 3, 6, 2])], 12)
 MATRICES: dict[str, Matrix] = {
     "dense integers": Dense(_INTEGERS),
     "dense reals": Dense(_REALS),
@@ -134,6 +136,10 @@ MATRICES: dict[str, Matrix] = {
     "hierarchy of reals": Tree(_PARTS, [np.array([0.5]), np.array([0.0, 1.5]), np.array([1.0, 0.25, 2.0])]),
     "squares of a hierarchy": _TREE.power(2),
     "wavelet": Haar(6),
+    "hats": _HATS,
+    "hats of reals": Hats(7, (3,), [np.array([0.25, 0.5, 0.125, 0.0])]),
+    "squares of hats": _HATS.power(2),
+    "inverse of hats": _HATS.inverse(),
     "sizes of a wavelet": Haar(5).power(1),
     "inverse of a hierarchy": _TREE.inverse(),
     "inverse of a wavelet": Haar(5).inverse(),

@@ -30,12 +30,12 @@ _MAX_EXACT_CELLS = 1 << 10
 """The most cells for which exact arithmetic decides."""
 _MAX_EXACT_INTEGER = 2.0**53
 """The largest integer that a float holds exactly."""
-_MAX_ENTRIES = 1 << 22
-"""The most entries of a product that are computed at a time."""
 _MAX_VECTORS = 1 << 25
 """The most entries of vectors that are compared with their projections."""
 _MAX_WRITTEN_CELLS = 1 << 11
 """The most cells of an attribute whose strategy is written out to compute an error."""
+_MAX_ENTRIES = 1 << 22
+"""The most entries of a product that are computed at a time."""
 
 
 @singledispatch
@@ -94,12 +94,13 @@ def _(factor: PIdentity, gram: AxisGram) -> float:
 
 @error.register
 def _(factor: Solvable, gram: AxisGram) -> float:
-    # The errors of sums over intervals come from the factor's own formulas.
-    inverse, squares, n = factor.inverse(), gram.as_squares(), gram.size
+    # Sums of squares of intervals and a few vectors need no products with unit vectors.
+    inverse, squares = factor.inverse(), gram.as_squares()
     if squares is not None:
-        variances = factor.interval_moments(*squares.intervals)[:, 0]
+        variances = factor.interval_variances(*squares.intervals)
         lengths = (inverse.apply_t(squares.vectors) ** 2).sum(axis=0)
         return float(squares.interval_weights @ variances + squares.vector_weights @ lengths)
+    n = gram.size
     check_written(n, n)
     total, step = 0.0, max(1, _MAX_ENTRIES // factor.shape[0])
     for start in range(0, n, step):

@@ -8,6 +8,7 @@ from hdmm.matrix.condition import Condition
 from hdmm.matrix.folded import Folded
 from hdmm.matrix.gram import Gram
 from hdmm.matrix.haar import Haar
+from hdmm.matrix.hats import Hats
 from hdmm.matrix.leaf import MAX_ENTRY, AllRange, Dense, Identity, Prefix, Spiked, Total, Width
 from hdmm.matrix.partition import Partition
 from hdmm.matrix.pidentity import PIdentity, PIdentityInverse
@@ -30,6 +31,7 @@ __all__ = [
     "Folded",
     "Gram",
     "Haar",
+    "Hats",
     "Identity",
     "Kron",
     "Matrix",

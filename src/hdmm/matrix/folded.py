@@ -157,6 +157,9 @@ class Folded(Solvable):
         variances = self._variances.of(lows, highs)
         return np.stack([variances, variances**2, variances**3, _ALMOST * np.sqrt(variances)], axis=1)
 
+    def interval_variances(self, lows: Integers, highs: Integers) -> Array:
+        return self._variances.of(lows, highs)
+
     @cached_property
     def _variances(self) -> FoldedVariances:
         return FoldedVariances(self.basis, kernel(self.basis, self.weights**-2.0), 1 / self.scales)

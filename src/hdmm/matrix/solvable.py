@@ -39,8 +39,12 @@ class Solvable(Matrix):
         """For the sum of the cells from each low to each high end, the weights that A⁺ gives the measurements.
 
         One row per interval, of four numbers: the sums of the second, fourth and sixth powers of the weights, and the
-        largest absolute weight. The sum of squares is the variance at unit noise.
+        largest absolute weight. The sum of squares is the variance at unit noise; the others may be upper bounds.
         """
+
+    def interval_variances(self, lows: Integers, highs: Integers) -> Array:
+        """The first number of each row of `interval_moments`. Default: from these moments."""
+        return self.interval_moments(lows, highs)[:, 0]
 
     @abstractmethod
     def determines(self, gram: AxisGram) -> bool:

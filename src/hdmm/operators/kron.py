@@ -16,13 +16,13 @@ import numpy as np
 from hdmm.demand.kron_loss import Problem
 from hdmm.errors import TooLargeError
 from hdmm.estimators.inverse import error
-from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Identity, Matrix, Norm
+from hdmm.matrix import DENSE_LIMIT, Array, AxisGram, Hats, Identity, Matrix, Norm, PIdentity, Solvable
 from hdmm.matrix.axis_gram import RowsGram, SelectedGram, SumGram
-from hdmm.matrix.solvable import Solvable
 from hdmm.operators.base import Aside, Limits, Operator, Proposal, Solution, WorstCase
 from hdmm.operators.merged_cells import merged_cells
 from hdmm.operators.minimax.explicit import worst_product
 from hdmm.operators.opt0.gaussian import opt0_gaussian
+from hdmm.operators.opt0.hats import opt0_hats
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
 from hdmm.operators.opt0.two_scalars import TwoScalars
 from hdmm.optimise.descent import DEFAULT, Effort, descend
@@ -50,6 +50,12 @@ _FIRST_ITERATIONS = 60
 """Steps of a descent on one attribute while starts compete."""
 _ITERATIONS = 500
 """Steps of a descent on one attribute from the best start."""
+_MIN_HAT_CELLS = 1 << 10
+"""With fewer cells, p-Identity strategies are found in seconds, and are better than pyramids of hats."""
+_MAX_DENSE_CELLS = 6 << 10
+"""With more cells, pyramids of hats are about as good as the p-Identity strategies that are found, or better."""
+_MAX_KINDS = 1 << 9
+"""A workload that distinguishes so few kinds of cells is optimised over these."""
 _LIGHT_TOTAL = 1e-3
 """Totals of less weight are left out if that is not worse."""
 _INITIAL_TOTALS = (0.5, 0.9, 0.1)
@@ -225,26 +231,45 @@ def _opt0(
             return merged.counts
         groups = Identity(merged.gram.size)
         return merged.expanded(_opt0(merged.gram, norm, effort, p, groups, iterations, alone=alone))
-    if isinstance(gram, RowsGram) and not _roundable(gram):
-        return _counts(gram)
     if norm == 2:
+        if isinstance(gram, RowsGram) and not _roundable(gram):
+            return _counts(gram)
         try:
             solution = opt0_gaussian(gram, effort=effort)
         except TooLargeError:
             return _counts(gram)
         return solution if _measurable(solution.matrix) else replace(_counts(gram), bound=solution.bound)
+    again = not effort.restarts and not isinstance(before, Identity)  # what was better before is searched on
+    structured = None
+    if _hats_fit(gram, p) and not (again and isinstance(before, PIdentity)):
+        structured = opt0_hats(gram, effort=effort, start=before if isinstance(before, Hats) else None)
+    if structured is not None and (gram.size > _MAX_DENSE_CELLS or (again and isinstance(before, Hats))):
+        return min((structured, _counts(gram)), key=lambda solution: solution.error)
     if not _roundable(gram):
         return _counts(gram)
     if p is None and not alone and gram.two_eigenvalues() is None:
         p = usual_queries(gram.size)
-    solution = opt0_laplace(gram, p, effort=effort, start=before, iterations=iterations)
+    start = Identity(gram.size) if isinstance(before, Hats) else before
+    solution = opt0_laplace(gram, p, effort=effort, start=start, iterations=iterations)
+    if structured is not None and structured.error < solution.error:
+        return structured
     return solution if _measurable(solution.matrix) else _counts(gram)
 
 
+def _hats_fit(gram: AxisGram, p: int | None) -> bool:
+    """Whether hats are tried: for many cells, unless there are few kinds of them or a number of queries is given."""
+    if gram.size < _MIN_HAT_CELLS or gram.two_eigenvalues() is not None:
+        return False
+    if _least_queries(gram) <= _MAX_KINDS:
+        return False
+    return p is None or not _roundable(gram)
+
+
 def _measurable(matrix: Matrix) -> bool:
-    """Whether a strategy is small enough to be written out and rounded to integers."""
-    structured = matrix.dtype.kind == "i" or isinstance(matrix, Solvable)
-    return structured or matrix.shape[0] * matrix.shape[1] <= DENSE_LIMIT
+    """Whether a strategy keeps its structure when it is rounded to integers, or is small enough to be written out."""
+    if isinstance(matrix, Solvable):
+        return True
+    return matrix.dtype.kind == "i" or matrix.shape[0] * matrix.shape[1] <= DENSE_LIMIT
 
 
 def _counts(gram: AxisGram) -> Solution:

@@ -14,6 +14,7 @@ from hdmm.files.artefact import decode_numbers, encode_array
 from hdmm.files.model import Model
 from hdmm.matrix import Array, Folded, Matrix
 from hdmm.matrix.haar import Haar
+from hdmm.matrix.hats import Hats
 from hdmm.matrix.tree import Tree
 
 _NAMED_FACTORS: dict[str, Callable[[int], Matrix]] = {
@@ -56,12 +57,32 @@ class FoldedData(Model):
         return Folded(self.basis, kernel, scales)
 
 
-FactorData: TypeAlias = str | TreeData | FoldedData
+class HatsData(Model):
+    """A pyramid of hats: how many cells, the spacings of its levels, the heights of all hats, and a column's sum."""
+
+    cells: int
+    spacings: list[int]
+    heights: str
+    scale: int
+
+    def factor(self) -> Matrix:
+        """The pyramid."""
+        heights = read_array(self.heights)
+        if heights.ndim != 1 or heights.dtype.kind != "i":
+            raise ValueError("a pyramid of hats has an integer height for every hat")
+        return Hats.of_heights(self.cells, self.spacings, heights, self.scale)
+
+
+FactorData: TypeAlias = str | TreeData | HatsData | FoldedData
 """An array as text (its rows, or the ends of groups of cells), or a structured matrix."""
 
 
-def read_factor(data: FactorData) -> Matrix:
-    """A factor from its data; anything else is a ValueError."""
+def read_factor(data: FactorData, cells: int) -> Matrix:
+    """A factor of at most this many cells from its data; anything else is a ValueError."""
+    if isinstance(data, HatsData):
+        if data.cells > cells:  # it takes memory for each
+            raise ValueError("a pyramid of hats has more cells than any attribute")
+        return data.factor()
     if not isinstance(data, str):
         return data.factor()
     array = read_array(data)
@@ -78,6 +99,9 @@ def factor_data(factor: Matrix) -> FactorData:
         return array_text(np.array(factor.ends))
     if isinstance(factor, Folded):
         return FoldedData(basis=factor.basis, kernel=array_text(factor.values), scales=array_text(factor.scales))
+    if isinstance(factor, Hats):
+        heights = array_text(np.concatenate(factor.heights))
+        return HatsData(cells=factor.n, spacings=list(factor.spacings), heights=heights, scale=factor.scale)
     if not isinstance(factor, Tree):
         return array_text(factor.dense())
     sizes, weights = np.concatenate(factor.sizes), np.concatenate(factor.weights)

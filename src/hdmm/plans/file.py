@@ -72,7 +72,7 @@ class _Block(Model):
 
 class _Blocks(Model):
     """A strategy of blocks; a factor is an array as base64 of its npy form (its rows, or the ends of groups of cells),
-    or a hierarchy."""
+    a hierarchy or a pyramid of hats."""
 
     family: Literal["explicit", "kron", "marginal", "residual", "union"]
     factors: dict[str, FactorData]
@@ -81,7 +81,8 @@ class _Blocks(Model):
     def strategy(self, workload: Workload) -> Strategy:
         """The strategy over the attributes of a workload."""
         schema = workload.schema
-        factors = {key: read_factor(data) for key, data in self.factors.items()}
+        cells = max(schema.sizes, default=0)
+        factors = {key: read_factor(data, cells) for key, data in self.factors.items()}
         blocks = []
         for data in self.blocks:
             axes = tuple(schema.axis(name) for name in data.attributes)
