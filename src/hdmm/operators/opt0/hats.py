@@ -92,6 +92,8 @@ def _improved_numbers(demand: HatDemand, spacings: tuple[int, ...], numbers: Arr
             value, slopes = _descended(demand, normalised, raw)
             return value, powers.T @ slopes
         value = np.log(_error(demand, normalised.matrix(raw)))
+        if not np.isfinite(value):
+            return _INFEASIBLE, np.zeros(len(point))
         shifted = [np.exp(powers @ (point + shift)) for shift in np.eye(len(point)) * _STEP]
         values = np.log([_error(demand, normalised.matrix(raw)) for raw in shifted])
         slopes = (values - value) / _STEP
