@@ -19,6 +19,8 @@ MAX_AXIS_CELLS = 1 << 11
 """The most cells of one attribute for which singular values are computed without a closed form."""
 _MAX_BANDED_CELLS = 1 << 14
 """The most cells for which the eigenvalues of a band matrix are computed, in quadratic time."""
+_MAX_BAND_WORK = 1 << 33
+"""The most work for these: the square of the cells times the width of the band."""
 
 
 def svd_bound(gram: Gram) -> float | None:
@@ -77,7 +79,7 @@ def _singular_sum(gram: AxisGram) -> float | None:
             return float(np.sum(np.sqrt(gram.scale) / (2 * np.sin(gram.angles()))))
         case SelectedGram():  # the cells that are not selected add zeros
             return _singular_sum(gram.inner)
-        case WidthGram() if n <= _MAX_BANDED_CELLS:
+        case WidthGram() if n <= _MAX_BANDED_CELLS and gram.width * n**2 <= _MAX_BAND_WORK:
             from scipy.linalg import eigvals_banded
 
             # An entry of WWᵀ is the number of cells that two ranges share: a band as wide as the ranges.

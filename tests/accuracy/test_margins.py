@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdmm.accuracy import margins as intervals
-from hdmm.accuracy.margins import margin, normal_margin, simultaneous, worst_margin
+from hdmm.accuracy.margins import cumulants, expansion_bound, margin, normal_margin, simultaneous, worst_margin
 from hdmm.errors import InputError
 from hdmm.privacy.scale import laplace_variance
 
@@ -101,7 +101,7 @@ def test_rare_large_terms_do_not_blur_the_margin():
 @pytest.mark.parametrize("level", [0.05, 0.5, 0.9, 0.95, 0.99, 0.9999])
 def test_many_terms_agree_with_the_exact_lattice(level):
     quick = 0
-    for count in (30, 60, 100, 300):
+    for count in (30, 60, 100, 300, 1000):
         terms = intervals._Sum.of([3000.0, 1000.0], 1, [count, count])
         expansion = intervals._cornish_fisher(terms, level)
         if expansion is not None:
@@ -247,6 +247,57 @@ def test_no_other_sum_is_either(sizes, level):
     scale = 1e5
     stderr = math.sqrt(2) * scale * math.sqrt(sum(size**2 for size in sizes))
     assert margin(scale, sizes, 1, level) <= 1.004 * worst_margin(stderr, 2 * scale**2, level)  # margins are 0.3% above
+
+
+def bounded(sizes: np.ndarray, level: float) -> float:
+    """The bound of the expansion for terms of these sizes and standard deviation 1."""
+    variance = 1e16  # of noise so fine that its steps do not show
+    two, four, six = cumulants(variance)
+    second, fourth, sixth = two * np.sum(sizes**2), four * np.sum(sizes**4), six * np.sum(sizes**6)
+    return float(expansion_bound(second, fourth, sixth, sizes.max(), level)) / 1e8
+
+
+def probability(sizes: np.ndarray, half_width: float) -> float:
+    """P(|S| ≤ m) for Laplace terms of these sizes and standard deviation 1, by a Fourier series of a long period."""
+    period = 40 * float(np.sqrt(np.sum(sizes**2)))
+    t = np.pi / period * np.arange(1, 1 << 15)
+    phi = np.exp(-np.log1p((np.multiply.outer(t, sizes) ** 2) / 2).sum(axis=1))
+    return float((half_width + 2 * np.sum(np.sin(t * half_width) / t * phi)) / period)
+
+
+FEW_TERMS = [
+    *(np.ones(count) for count in (4, 6, 9, 14, 25)),
+    *(0.5 ** (np.arange(40) / rate) for rate in (1.5, 3, 6)),
+    *(
+        np.append(np.full(large, math.sqrt(share / large)), np.full(60, math.sqrt((1 - share) / 60)))
+        for share in (0.1, 0.3, 0.6)
+        for large in (1, 3)
+    ),
+    *(np.random.default_rng(seed).uniform(size=3 + 2 * seed) ** 3 for seed in range(12)),
+]
+
+
+@pytest.mark.parametrize("level", [0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-5])
+def test_the_expansion_of_few_terms_is_a_bound(level):
+    tried = 0
+    for sizes in FEW_TERMS:
+        bound = bounded(sizes, level)
+        if math.isfinite(bound):
+            tried += 1
+            assert probability(sizes, bound) >= level - 1e-7
+    assert tried > 3
+
+
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_the_bound_is_near_if_no_term_is_large(level):
+    sizes = 0.5 ** (np.arange(40) / 6)
+    assert level < probability(sizes, bounded(sizes, level)) < level + (1 - level) / 10
+
+
+def test_the_expansion_bounds_sums_whose_higher_moments_are_smaller():
+    for level in (0.3, 0.8, 0.95, 0.999):
+        few, many = bounded(np.ones(14), level), bounded(np.ones(40), level)
+        assert few / math.sqrt(14) >= many / math.sqrt(40)
 
 
 @pytest.mark.parametrize("scale", [0.5, 1, 3, 10, 100])

@@ -8,6 +8,7 @@ of one variable, that is 1/(1 + 2v·sin²(t/2)); the moments have 1/(1 - 2v·sin
   point m without approximation; the smallest that reaches the level is returned.
 - `many_terms_margin`: enough small terms that the normal law with three corrections is right to 0.1%; the size of the
   last two is added on top.
+- `expansion_bound`: the same with larger corrections, where sums are too many or have too many terms for the rest.
 - `_smoothed`: the rest. A Fourier series for S + hZ, with Z normal and h tiny, which cannot ring at atoms of S:
   P(|S| ≤ x + ah) ≥ P(|S + hZ| ≤ x) - P(|Z| > a), whatever S is. The margin is about 0.3% above the smallest one; more
   than 1% only if atoms of S make P(|S| ≤ m) jump within 0.1% of 1 - level, or rare terms are 10⁴ times the margin.
@@ -53,6 +54,14 @@ _ROUNDING = 1e-12
 """Rounding error of a probability."""
 _SMOOTHING = 0.0005
 """h, as a share of the margin."""
+_MAX_ERROR = 2e-4
+"""The largest corrections, as a share of the normal margin, with which an expansion is a margin."""
+_MAX_LEFT_OUT = 8e-4
+"""The largest negative correction, on the same scale, that such a margin leaves out."""
+_MAX_BOUNDED_ERROR = 0.1
+"""The largest ones with which it is an upper bound."""
+_MAX_GRAIN = 0.01
+"""The largest coefficient of a sum of many terms, as a share of the normal margin."""
 _LEVELS = (0.001, 1 - 1e-10)
 """The lowest and the highest level."""
 _MAX_EXCESS = 1.003
@@ -161,7 +170,30 @@ def many_terms_margin(
 ) -> Floats:
     """Return margins by the expansion of Cornish and Fisher from the cumulants of sums, NaN where it might be off.
 
-    ``largest`` is the largest coefficient of each sum.
+    ``largest`` is the largest coefficient of each sum. All but the second cumulant may be upper bounds.
+    """
+    margins, error, left_out, grain = _expansion(second, fourth, sixth, largest, level)
+    near = (error <= _MAX_ERROR) & (left_out <= _MAX_LEFT_OUT) & (grain <= _MAX_GRAIN)
+    return np.where(near, margins, np.nan)
+
+
+def expansion_bound(
+    second: ArrayLike, fourth: ArrayLike, sixth: ArrayLike, largest: ArrayLike, level: float = 0.95
+) -> Floats:
+    """Return upper bounds of margins, from the expansion of `many_terms_margin`; infinity where it says too little.
+
+    The last two corrections count in full whatever their sign, and the first if it is positive. The tests compare this
+    with the laws of sums of a few terms of any sizes.
+    """
+    margins, error, _, grain = _expansion(second, fourth, sixth, largest, level)
+    return np.where((error <= _MAX_BOUNDED_ERROR) & (grain <= _MAX_GRAIN), margins, np.inf)
+
+
+def _expansion(
+    second: ArrayLike, fourth: ArrayLike, sixth: ArrayLike, largest: ArrayLike, level: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Margins; and as shares of the normal margin the last two corrections, the first if it is negative, which is left
+    out as the fourth cumulant may be smaller, and the largest coefficient.
     """
     check_level(level)
     stderr = np.sqrt(np.asarray(second, np.float64))
@@ -170,11 +202,12 @@ def many_terms_margin(
         kappa4, kappa6 = np.asarray(fourth) / stderr**4, np.asarray(sixth) / stderr**6
         grain = np.asarray(largest) / stderr
         first = kappa4 * (z**3 - 3 * z) / 24
+        left_out = np.maximum(-first, 0)
         more, less = kappa6 * (z**5 - 10 * z**3 + 15 * z) / 720, kappa4**2 * (3 * z**5 - 24 * z**3 + 29 * z) / 384
         error = np.abs(more) + np.abs(less)
         # A sum may live on a lattice of this step: half of it is added, as in a continuity correction.
-        margins = stderr * (z + first + more - less + error + grain / 2)
-    return np.where((error <= 2e-4 * z) & (grain <= 0.01 * z), margins, np.nan)
+        margins = stderr * (z + first + left_out + more - less + error + grain / 2)
+    return margins, error / z, left_out / z, grain / z
 
 
 def check_level(level: float) -> None:

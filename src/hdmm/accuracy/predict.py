@@ -2,7 +2,7 @@
 
 Answers are grouped by the types of their rows: answers of one combination of types err alike. Standard errors and the
 margins of sums of many terms are computed for all combinations at once; sums of few terms are inverted one by one,
-equal ones once.
+equal ones once; if they are too many, all get bounds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from hdmm.accuracy.margins import (
     chebyshev,
     cumulants,
+    expansion_bound,
     many_terms_margin,
     margin,
     normal_cover,
@@ -40,7 +41,9 @@ _MAX_REST = 1e-12
 """A sum counts as a single term if all others together have at most this share of its squared coefficient."""
 _MAX_INVERTED = 1 << 12
 """The most different sums of few terms that are inverted, in tens of milliseconds each; if there are more, all get a
-bound: for prefixes under H2 and ε = 1, 13% wider at 95% and 28% at 99%."""
+bound: for prefixes under H2 and ε = 1 a few percent wider."""
+_MAX_TERMS = 1 << 22
+"""The most terms of all sums that are inverted, for the same reason."""
 _SLACK = 1e-9
 """Added to margins off the integers, so that rounding in answer ± margin cannot lose the outermost value."""
 
@@ -145,14 +148,16 @@ def _laplace_errors(
         sixth += six * coefficients.power_sum(6)
         largest = np.maximum(largest, coefficients.largest())
     margins = many_terms_margin(second, fourth, sixth, largest, level)
+    bounds = expansion_bound(second, fourth, sixth, largest, level)
+    most = min(_MAX_INVERTED, _MAX_TERMS // max(1, sum(coefficients.terms for coefficients in blocks)))
     scales = [float(scale) for scale in noise.scales]
     places: dict[tuple[float, ...], list[tuple[int, ...]]] = {}
     for place in map(tuple, np.argwhere(np.isnan(margins))):
         key = tuple(float(f"{moments[place]:.10g}") for moments in (second, fourth, sixth, largest))
         places.setdefault(key, []).append(place)
-        if len(places) > _MAX_INVERTED:  # a margin that holds for every sum of this standard error
+        if len(places) > most:  # a margin that holds for every sum of this standard error
             few = np.isnan(margins)
-            margins[few] = worst_margin(np.sqrt(second[few]), min(noise.variances), level)
+            margins[few] = np.minimum(bounds[few], worst_margin(np.sqrt(second[few]), min(noise.variances), level))
             return np.sqrt(second), margins
     for equal in places.values():
         few_terms = _few_terms_margin(blocks, equal[0], scales, level)

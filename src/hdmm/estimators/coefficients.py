@@ -36,6 +36,11 @@ class Coefficients(ABC):
     def largest(self) -> Array:
         """The largest absolute coefficient, for every combination of types."""
 
+    @property
+    @abstractmethod
+    def terms(self) -> int:
+        """How many coefficients an answer has, at most."""
+
     @abstractmethod
     def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
         """The absolute coefficients of one combination of types, and their multiplicities."""
@@ -81,6 +86,10 @@ class Written(Coefficients):
         largest = sizes.max(axis=tuple(range(self.types, sizes.ndim)))
         return largest * prod(float(other.moment("largest")[0]) for other in self.others)
 
+    @property
+    def terms(self) -> int:
+        return prod(self.values.shape[self.types :]) * prod(other.width for other in self.others)
+
     def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
         values, counts = np.broadcast_arrays(self.values, self.counts)
         here = tuple(index if size > 1 else 0 for index, size in zip(place, values.shape, strict=False))
@@ -102,6 +111,10 @@ class Factored(Coefficients):
 
     def largest(self) -> Array:
         return self._moments("largest")
+
+    @property
+    def terms(self) -> int:
+        return prod(types.width for types in (*self.asked, *self.others))
 
     def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
         rows = [types.some(index, index + 1) for types, index in zip(self.asked, place, strict=True)]

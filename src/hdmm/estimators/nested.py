@@ -307,6 +307,10 @@ class _Squares(Coefficients):
     def largest(self) -> Array:
         return np.sqrt(self.squares)
 
+    @property
+    def terms(self) -> int:
+        return 1
+
     def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
         return np.sqrt(self.squares[place]).reshape(1), np.ones(1)
 

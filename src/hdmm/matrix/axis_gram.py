@@ -93,8 +93,11 @@ class RowsGram(AxisGram):
         return float((self.rows.sum(axis=1) ** 2).sum())
 
     def as_squares(self) -> Squares:
-        none = np.empty(0, np.int64)
-        return Squares(Intervals(none, none), np.empty(0), self.rows.T.astype(float), np.ones(len(self.rows)))
+        used = self.rows != 0
+        lows, highs = used.argmax(axis=1), self.size - 1 - used[:, ::-1].argmax(axis=1)
+        ones = ((self.rows == 1) | ~used).all(axis=1) & (used.sum(axis=1) == highs + 1 - lows)
+        others = self.rows[~ones].T.astype(float)
+        return Squares(Intervals(lows[ones], highs[ones]), np.ones(ones.sum()), others, np.ones(others.shape[1]))
 
 
 @dataclass(frozen=True)

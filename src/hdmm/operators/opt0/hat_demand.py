@@ -8,7 +8,7 @@ import numpy as np
 
 from hdmm.matrix import AxisGram, Hats
 
-_SAMPLED = 1 << 12
+_SAMPLED = 1 << 10
 """The most intervals, other than prefixes and those within single blocks, by which candidates are compared."""
 _GOLDEN = (5**0.5 - 1) / 2
 

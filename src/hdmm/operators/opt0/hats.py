@@ -27,6 +27,8 @@ _KEPT_WORK = 1 << 19
 """Cells times shapes, of different levels and pieces, whose numbers are improved."""
 _MOST_KEPT = 16
 """The most such shapes."""
+_KEPT_ESTIMATED = 2
+"""The same if slopes are estimated, which takes longer."""
 _STEPS_WORK = 1 << 23
 """Cells times steps of a descent."""
 _LEAST_STEPS, _MOST_STEPS = 6, 150
@@ -76,7 +78,8 @@ def _best_shapes(demand: HatDemand, effort: Effort) -> list[tuple[tuple[int, ...
     best: dict[tuple[int, int], tuple[tuple[int, ...], Array]] = {}
     for _, profile, spacings in sorted(tried, key=lambda shape: shape[0]):
         best.setdefault(shape_kind(n, spacings), (spacings, profile.numbers(n, spacings)))
-    return list(best.values())[: 1 if effort.quick or effort.over else min(max(_KEPT_WORK // n, 1), _MOST_KEPT)]
+    kept = min(max(_KEPT_WORK // n, 1), _MOST_KEPT if demand.simple else _KEPT_ESTIMATED)
+    return list(best.values())[: 1 if effort.quick or effort.over else kept]
 
 
 def _improved_numbers(demand: HatDemand, spacings: tuple[int, ...], numbers: Array, effort: Effort) -> Hats:
@@ -89,12 +92,14 @@ def _improved_numbers(demand: HatDemand, spacings: tuple[int, ...], numbers: Arr
             value, slopes = _descended(demand, normalised, raw)
             return value, powers.T @ slopes
         value = np.log(_error(demand, normalised.matrix(raw)))
+        if not np.isfinite(value):
+            return _INFEASIBLE, np.zeros(len(point))
         shifted = [np.exp(powers @ (point + shift)) for shift in np.eye(len(point)) * _STEP]
         values = np.log([_error(demand, normalised.matrix(raw)) for raw in shifted])
         slopes = (values - value) / _STEP
         return (float(value), slopes) if np.isfinite(slopes).all() else (_INFEASIBLE, np.zeros(len(point)))
 
-    iterations = max(_LEAST_STEPS, _steps(demand.n, effort) // 4)
+    iterations = max(_LEAST_STEPS, _steps(demand.n, effort) // 4) if demand.simple else _LEAST_STEPS
     end = descend(objective, numbers, lower=None, iterations=iterations, effort=effort, tolerance=1e-6)
     improved = normalised.matrix(np.exp(powers @ end.point)) or normalised.matrix(np.exp(powers @ numbers))
     assert improved is not None
