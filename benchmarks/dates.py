@@ -1,7 +1,7 @@
 """Days of a century, sex and region: every table of days, months and years, beside binning by month first.
 
-The error of each table under Gaussian noise with ε = 1, δ = 1e-6: of a plan for days, of the same questions if the schema
-has months for days, and of counts of single days. Then the plan for days is released from a CSV of made-up people.
+The error of each table at ε = 1 (and δ = 1e-6): of a plan for days, of the same questions if the schema has months
+instead of days, and of counts of single days. Then the plan for days is released from a CSV of made-up people.
 
     python benchmarks/dates.py [--days 36525] [--records 1000000] [--noise gaussian]
 """
@@ -72,7 +72,8 @@ def main() -> None:
         draws = np.random.default_rng(1)
         when = (np.sqrt(draws.random(arguments.records)) * arguments.days).astype(np.int64)
         texts = np.array([str(START + timedelta(day)) for day in range(arguments.days)])[when]
-        columns = zip(texts, draws.choice(["F", "M"], arguments.records), draws.integers(0, REGIONS, arguments.records))
+        sexes = draws.choice(["F", "M"], arguments.records)
+        columns = zip(texts, sexes, draws.integers(0, REGIONS, arguments.records), strict=True)
         csv.write_text("date,sex,region\n" + "".join(f"{a},{b},{c}\n" for a, b, c in columns))
         start = perf_counter()
         release = hdmm.release(plans["day"], csv, budget, ledger=None, out=out)

@@ -157,6 +157,8 @@ class Orthogonal(Coefficients):
 
     block: int
     parts: tuple[Part, ...]
+    count: int
+    """How many measurements an answer depends on."""
     written: Callable[[tuple[int, ...]], Coefficients]
 
     def power_sum(self, power: Power) -> Array:
@@ -168,6 +170,10 @@ class Orthogonal(Coefficients):
 
     def largest(self) -> Array:
         return np.sum([part.moments(3, 1) for part in self.parts], axis=0)
+
+    @property
+    def terms(self) -> int:
+        return self.count
 
     def at(self, place: tuple[int, ...]) -> tuple[Array, Array]:
         return self.written(place).at((0,) * len(place))

@@ -140,7 +140,7 @@ class MarginalLeastSquares(LinearEstimator[dict[Axes, Array]]):
                 chosen = [row.some(number, number + 1) for row, number in zip(types, place, strict=True)]
                 return self._written(index, product, chosen, noise)
 
-            yield Orthogonal(index, tuple(parts), written)
+            yield Orthogonal(index, tuple(parts), block.queries, written)
 
     def _written(self, index: int, product: EncodedProduct, types: Sequence[RowTypes], noise: Noise) -> Written:
         """The coefficients of one block, written out."""
