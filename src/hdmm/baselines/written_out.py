@@ -29,8 +29,9 @@ def propose_over_cells(workload: Encoded, limit: int, solve: Callable[[Array], S
     if len(axes) > 1:
         limit = min(limit, MAX_CELLS_TOGETHER)
     if cells > limit:
-        together = f" of {len(axes)} attributes together" if len(axes) > 1 else ""
-        return Aside(f"{count_text(cells)} cells{together}; at most {count_text(limit)} are written out")
+        many = f"the {len(axes)} attributes asked about have" if len(axes) > 1 else f"{workload.attribute(axes[0])} has"
+        together = " together" if len(axes) > 1 else ""
+        return Aside(f"{many} {count_text(cells)} cells{together}; at most {count_text(limit)} are written out")
     solution = solve(workload.compact.gram().on(axes).dense())
     if isinstance(solution, Aside):
         return solution
