@@ -144,6 +144,17 @@ def test_the_low_rank_factors_give_the_workload_and_stay_in_the_unit_balls(predi
     assert np.linalg.norm(result.right, norm, axis=0).max() <= 1 + 1e-12
 
 
+def test_over_many_cells_the_low_rank_factors_start_from_those_of_groups(monkeypatch):
+    """With few steps the singular vectors would be a start far behind the identity."""
+    monkeypatch.setattr("hdmm.baselines.lrm._MAX_STEEP", 32)
+    monkeypatch.setattr("hdmm.baselines.lrm._MAX_COST", 1 << 23)
+    encoded = on(hdmm.Prefix(), 64).encoded
+    error = strategy_loss(proposed(baselines.LRM(), encoded, 1).strategy, encoded, 1)
+    assert error < strategy_loss(proposed(baselines.Identity(), encoded, 1).strategy, encoded, 1)
+    monkeypatch.setattr("hdmm.baselines.lrm._MAX_STEEP", 64)
+    assert error < strategy_loss(proposed(baselines.LRM(), encoded, 1).strategy, encoded, 1)
+
+
 @pytest.mark.parametrize("norm", [1, 2])
 def test_projections_are_the_nearest_points_of_the_unit_balls(norm):
     """No direction into the ball leads closer: (z − p)·(y − p) ≤ 0 for every y in it."""

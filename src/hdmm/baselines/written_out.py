@@ -40,10 +40,10 @@ def propose_over_cells(workload: Encoded, limit: int, solve: Callable[[Array], S
     return Proposal(strategy, solution.bound)
 
 
-def with_light_cells(queries: Array, norm: Norm) -> Array:
+def with_light_cells(queries: Array, norm: Norm, weight: float = _LIGHT) -> Array:
     """Queries of unit sensitivity with a light query on every cell beside them.
 
     Queries that span no more than a singular workload would, once rounded to integers, miss a part of it.
     """
-    rest = (1 - _LIGHT**norm) ** (1 / norm)
-    return np.concatenate([rest * queries, _LIGHT * np.eye(queries.shape[1])])
+    rest = (1 - weight**norm) ** (1 / norm)
+    return np.concatenate([rest * queries, weight * np.eye(queries.shape[1])])
