@@ -47,8 +47,9 @@ def panel(title: str, subtitle: str, curves: Mapping[str, Curve], axis: Axis) ->
 
     points = [{"x": x, "s": s, "curve": name} for name, curve in curves.items() for x, s in curve]
     seconds = [s for curve in curves.values() for _, s in curve]
-    low = max((time for time in _TIMES if time <= min(seconds)), default=min(_TIMES))
-    high = min((time for time in _TIMES if time >= max(seconds)), default=max(_TIMES))
+    low = max((time for time in _TIMES if time <= min(seconds)), default=min(seconds))
+    high = min((time for time in _TIMES if time >= max(seconds)), default=max(seconds))
+    high = max(high, 10 * low)
     times = sorted(time for time in _TIMES if low <= time <= high)
     texts = " : ".join(f"datum.value == {time:g} ? '{_TIMES[time]}'" for time in times) + " : ''"
     first, last = axis.values[0], axis.values[-1]

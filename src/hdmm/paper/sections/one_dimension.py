@@ -91,4 +91,4 @@ def _failed(case: Case) -> bool:
     coa, optimum = columns["COA"], columns["OPT_0"]
     assert coa is not None
     assert optimum is not None
-    return coa > 1.02 * optimum
+    return coa > 1.1 * optimum
