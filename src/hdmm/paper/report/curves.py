@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
     import altair
@@ -79,13 +79,19 @@ def panel(title: str, subtitle: str, curves: Mapping[str, Curve], axis: Axis) ->
     colour = alt.Color("curve:N", scale=alt.Scale(domain=names, range=[_COLOURS[name] for name in names]), legend=None)
     shape = alt.Shape("curve:N", scale=alt.Scale(domain=names, range=list(_SHAPES[: len(names)])), legend=None)
     base = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y, color=colour)
-    labels = alt.Chart(alt.InlineData(values=_labels(curves, low, high))).mark_text(
+    labels = _labels(curves, low, high)
+    end = max(label["x"] for label in labels)
+    # Beside the last point, or above it where another curve goes on.
+    beside = alt.Chart(alt.InlineData(values=[label for label in labels if label["x"] == end])).mark_text(
         align="left", dx=9, fontSize=13, fontWeight="bold", clip=False
+    )
+    above = alt.Chart(alt.InlineData(values=[label for label in labels if label["x"] < end])).mark_text(
+        dy=-14, fontSize=13, fontWeight="bold", clip=False
     )
     layers = (
         base.mark_line(strokeWidth=2),
         base.mark_point(filled=True, size=55, opacity=1).encode(shape=shape),
-        labels.encode(x=x, y=y, text="curve:N", color=colour),
+        *(text.encode(x=x, y=y, text="curve:N", color=colour) for text in (beside, above)),
     )
     heading = alt.Title(
         title, subtitle=subtitle, anchor="start", fontSize=14, subtitleFontSize=12, subtitleColor=_GREY, offset=12
@@ -103,7 +109,7 @@ def figure(*panels: altair.LayerChart) -> altair.HConcatChart:
     return drawn.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": 70})
 
 
-def _labels(curves: Mapping[str, Curve], low: float, high: float) -> list[dict[str, object]]:
+def _labels(curves: Mapping[str, Curve], low: float, high: float) -> list[dict[str, Any]]:
     """The name of each curve at its last point, moved apart where two would meet."""
     height = log10(high / low)
     ends = sorted((log10(curve[-1][1] / low) / height, name) for name, curve in curves.items())
