@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hdmm.paper.report.terminal import summary, tables
+from hdmm.paper.report.terminal import number, summary, tables
 from hdmm.paper.sections import SECTIONS
 from hdmm.paper.sections.cells import AtMost, Cell, Equal, Exempt, Rule, Within
 
@@ -86,7 +86,7 @@ def test_a_table_that_the_paper_does_not_have_shows_our_numbers_alone():
     cells = [replace(CELL, paper=None, unit="seconds", ours=0.1234), replace(CELL, column="HB", paper=None)]
     (text,) = tables(SECTIONS["one-d"], cells)
     assert "ratio" not in text
-    assert "0.123 s" in text
+    assert "0.12 s" in text
 
 
 def test_the_summary_counts_every_verdict_and_the_dearest_rounding():
@@ -94,3 +94,11 @@ def test_the_summary_counts_every_verdict_and_the_dearest_rounding():
     text = summary(cells)
     assert text.startswith("3 cells: 1 equal to the printed digits, 1 lower, 1 disagrees")
     assert text.endswith("rounding to integers costs at most 3.0e-05")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(3.46e-5, "35 µs"), (0.00124, "1.2 ms"), (0.0996, "0.1 s"), (0.123, "0.12 s"), (9.96, "10 s"), (307.0, "310 s")],
+)
+def test_times_have_two_digits_and_a_unit(seconds: float, text: str) -> None:
+    assert number(seconds, "seconds") == text

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hdmm.paper.errors import symmetric_svd_bound
 from hdmm.paper.rounding import Loss, best_loss
 from hdmm.paper.run import run
 from hdmm.paper.sections import CHECKS
@@ -13,8 +12,9 @@ from hdmm.paper.sections.base import Outcomes, Task
 from hdmm.paper.sections.cells import AtMost, Cell, Equal, Exempt
 from hdmm.paper.sections.one_dimension import OneDimension
 from hdmm.paper.sections.printed import MISPRINTS, printed_tables
+from hdmm.paper.svd import residual_svd_bound, symmetric_svd_bound
 from hdmm.schema import Schema
-from hdmm.workload import AllRange, Identity, Prefix, Workload
+from hdmm.workload import AllRange, Identity, Prefix, Total, Workload
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +95,15 @@ def test_the_svd_bound_by_symmetry_is_that_of_the_singular_values():
     gram = workload.add("x", a=Identity(), b=Prefix()).add("y", b=AllRange()).encoded.gram()
     singular_values = np.linalg.svd(workload_matrix(gram), compute_uv=False)
     assert symmetric_svd_bound(gram) == pytest.approx(singular_values.sum() ** 2 / 24)
+
+
+def test_the_svd_bound_by_residuals_is_that_of_the_singular_values():
+    workload = Workload(Schema(a=range(4), b=range(6), c=range(3), d=range(2)))
+    workload = workload.add("x", a=Prefix(), c=Identity()).add("y", b=AllRange(), c=Identity() | Total(), weight=2)
+    workload = workload.add("z", a=AllRange(), b=Prefix()).add("u", c=Identity(), d=Identity()).add("total")
+    gram = workload.encoded.gram()
+    singular_values = np.linalg.svd(workload_matrix(gram), compute_uv=False)
+    assert residual_svd_bound(gram) == pytest.approx(singular_values.sum() ** 2 / 144)
 
 
 def workload_matrix(gram):

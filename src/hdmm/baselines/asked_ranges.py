@@ -17,6 +17,8 @@ _MAX_WRITTEN = 1 << 24
 def attributes_of_ranges(workload: Encoded) -> Axes | str:
     """The two attributes on which ranges are asked; the reason if the workload is another one."""
     axes = workload.axes
+    if not axes:
+        return "only totals are asked for; it takes ranges on two attributes"
     if len(axes) != 2:
         names = f": {', '.join(map(workload.attribute, axes))}" if 0 < len(axes) <= 5 else ""
         many = "1 attribute" if len(axes) == 1 else f"{len(axes)} attributes"

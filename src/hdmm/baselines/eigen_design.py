@@ -45,7 +45,7 @@ class EigenDesign(Operator):
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
         """The weighted eigenvectors, for workloads of at most 4096 cells."""
         if norm == 1:
-            return Aside("its weights are convex in squared column norms, so for Gaussian noise; no search for Laplace")
+            return Aside("it takes Gaussian noise: under Laplace noise its problem is not convex in squared weights")
         return propose_over_cells(workload, _MAX_CELLS, lambda V: eigen_design(V, effort))
 
 

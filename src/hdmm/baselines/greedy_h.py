@@ -36,11 +36,14 @@ class GreedyH(Operator):
 
     def propose(self, workload: Encoded, norm: Norm, effort: Effort = DEFAULT) -> Proposal | Aside:
         axes = workload.axes
-        if len(axes) != 1:
+        if not axes:
+            return Aside("only totals are asked for: there are no ordered values to divide")
+        if len(axes) > 1:
             return Aside(f"the workload is about {len(axes)} attributes; GreedyH takes exactly one")
         cells = workload.sizes[axes[0]]
         if cells > _MAX_CELLS:
-            return Aside(f"the attribute has {count_text(cells)} values; GreedyH takes at most {_MAX_CELLS:,}")
+            name = workload.attribute(axes[0])
+            return Aside(f"{name} has {count_text(cells)} values; GreedyH takes at most {_MAX_CELLS:,}")
         tree = greedy_tree(workload.compact.gram().on(axes).axis_gram())
         return Proposal(Strategy(workload.sizes, (Block(axes, (tree,)),), "kron"))
 

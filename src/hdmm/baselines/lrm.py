@@ -3,8 +3,8 @@
 W ≈ BL with the least ‖B‖, where the columns of L lie in the unit ball of the L1 norm (Laplace) or of the L2 norm
 (Gaussian): L is measured, and B gives the answers. An augmented Lagrangian with the penalty β is minimised by turns: B
 in closed form, L by Nesterov's projected gradient. It starts from the singular value decomposition, which is feasible.
-Two things differ from the publication, because on ranges and prefixes its own choices lose parts of W: the penalty
-starts higher, and B is renewed at every step on L.
+Three things differ from the publication, because on ranges and prefixes its own choices lose parts of W: the penalty
+starts higher, B is renewed at every step on L, and over many cells the start is the decomposition of groups of cells.
 
 Only V is needed: the rows of W may be rotated, so W is replaced by Λ^½Qᵀ with V = QΛQᵀ, of as many rows as its rank.
 """
@@ -48,8 +48,16 @@ _SAFETY = 1.05
 """What that value is multiplied by, because it is approached from below."""
 _LEAST_EIGENVALUE = 1e-10
 """Eigenvalues of V below this, relative to the largest, are rounding."""
+_LIGHTS = (2.0**-10, 2.0**-7, 2.0**-5, 2.0**-4)
+"""Weights of the queries on single cells that see what L misses: more of it is left on large domains."""
 _ROUNDING = 1e-9
 """A relative residual that is rounding."""
+_MAX_STEEP = 1 << 9
+"""The most cells for which the descent starts from singular vectors: from there it takes thousands of steps."""
+_GROUPED = 8
+"""Neighbouring cells that are first taken together on larger domains."""
+_GROUPS_SHARE = 0.65
+"""The share of the unit ball that groups get at the start; single cells get the rest."""
 _EXTRA_ROWS = 1e-3
 """The size of the random rows of L beyond the rank, in relation to the others: rows of zeros would never move."""
 _PENALTY = 4.0
@@ -77,13 +85,14 @@ class LRM(Operator):
 def _right_factor(V: Array, norm: Norm, effort: Effort) -> Solution:
     """L as a strategy, in one of two ways, because W = BL holds only up to the tolerance: the better one.
 
-    Either a light query on every cell sees what L misses. Or L is moved as little as possible so that W = BL is exact;
-    where B hardly sees a direction, that is far. If V is singular, light queries are needed anyway.
+    Either a light query on every cell sees what L misses; of several weights, the best. Or L is moved as little as
+    possible so that W = BL is exact; where B hardly sees a direction, that is far. If V is singular, light queries are
+    needed anyway.
     """
     if not V.any():
         return Solution(Identity(len(V)), 0.0)
     result = decompose(V, norm, effort)
-    candidates = [with_light_cells(_scaled(result.right, norm), norm)]
+    candidates = [with_light_cells(_scaled(result.right, norm), norm, weight) for weight in _LIGHTS]
     moved = result.right + np.linalg.pinv(result.left) @ (result.rows - result.left @ result.right)
     if np.linalg.norm(result.rows - result.left @ moved) <= _ROUNDING * np.linalg.norm(result.rows):
         moved = _scaled(moved, norm)
@@ -116,9 +125,14 @@ def decompose(V: Array, norm: Norm, effort: Effort = DEFAULT) -> Decomposition:
     W = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     rank, n = W.shape
     r = ceil(_RANK_RATIO * rank)
-    scale = sqrt(r) if norm == 1 else 1.0  # no column of Qᵀ is longer than 1, so its absolute sum is at most √r
-    L = np.concatenate([vectors[:, kept].T, _EXTRA_ROWS * effort.random().standard_normal((r - rank, n)) / sqrt(n)])
-    L = _projected(L / scale, norm)
+    if n > _MAX_STEEP and n % _GROUPED == 0 and norm == 1:
+        start, scale = _by_groups(V, effort), 1 / (1 - _GROUPS_SHARE)
+        r = max(r, len(start))
+    else:
+        scale = sqrt(r) if norm == 1 else 1.0  # no column of Qᵀ is longer than 1, so its absolute sum is at most √r
+        start = vectors[:, kept].T / scale
+    extra = _EXTRA_ROWS * effort.random().standard_normal((r - len(start), n)) / sqrt(n)
+    L = _projected(np.concatenate([start, extra / scale]), norm)
     multiplier = np.zeros_like(W)
     penalty = _PENALTY * scale**2
     affordable = max(1, _MAX_COST // (r * r * n))
@@ -133,6 +147,13 @@ def decompose(V: Array, norm: Norm, effort: Effort = DEFAULT) -> Decomposition:
             penalty *= 2
         multiplier += penalty * residual
     return Decomposition(W, B, L)
+
+
+def _by_groups(V: Array, effort: Effort) -> Array:
+    """The start on large domains: the L of groups of neighbouring cells, beside queries on single cells."""
+    groups = np.kron(np.eye(len(V) // _GROUPED), np.ones(_GROUPED))
+    coarse = decompose(groups @ V @ groups.T / _GROUPED**2, 1, effort).right
+    return np.concatenate([_GROUPS_SHARE * coarse @ groups, (1 - _GROUPS_SHARE) * np.eye(len(V))])
 
 
 def _alternated(penalty: float, target: Array, L: Array, norm: Norm, steps: int, effort: Effort) -> tuple[Array, Array]:

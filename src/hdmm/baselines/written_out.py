@@ -29,8 +29,9 @@ def propose_over_cells(workload: Encoded, limit: int, solve: Callable[[Array], S
     if len(axes) > 1:
         limit = min(limit, MAX_CELLS_TOGETHER)
     if cells > limit:
-        together = f" of {len(axes)} attributes together" if len(axes) > 1 else ""
-        return Aside(f"{count_text(cells)} cells{together}; at most {count_text(limit)} are written out")
+        many = f"the {len(axes)} attributes asked about have" if len(axes) > 1 else f"{workload.attribute(axes[0])} has"
+        together = " together" if len(axes) > 1 else ""
+        return Aside(f"{many} {count_text(cells)} cells{together}; at most {count_text(limit)} are written out")
     solution = solve(workload.compact.gram().on(axes).dense())
     if isinstance(solution, Aside):
         return solution
@@ -39,10 +40,10 @@ def propose_over_cells(workload: Encoded, limit: int, solve: Callable[[Array], S
     return Proposal(strategy, solution.bound)
 
 
-def with_light_cells(queries: Array, norm: Norm) -> Array:
+def with_light_cells(queries: Array, norm: Norm, weight: float = _LIGHT) -> Array:
     """Queries of unit sensitivity with a light query on every cell beside them.
 
     Queries that span no more than a singular workload would, once rounded to integers, miss a part of it.
     """
-    rest = (1 - _LIGHT**norm) ** (1 / norm)
-    return np.concatenate([rest * queries, _LIGHT * np.eye(queries.shape[1])])
+    rest = (1 - weight**norm) ** (1 / norm)
+    return np.concatenate([rest * queries, weight * np.eye(queries.shape[1])])

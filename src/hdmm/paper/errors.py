@@ -9,17 +9,15 @@ from time import perf_counter
 from typing import Any, cast, get_args
 
 from hdmm import baselines
-from hdmm.bounds import svd_bound
-from hdmm.demand.symmetry import symmetry_of
 from hdmm.errors import TooLargeError
 from hdmm.estimators.estimator import loss
 from hdmm.estimators.least_squares import local_least_squares, strategy_loss
-from hdmm.matrix import Gram, Norm
+from hdmm.matrix import Norm
 from hdmm.operators import Kron
 from hdmm.operators.base import Aside, Operator, Proposal
-from hdmm.operators.symmetric_search import Orbits
 from hdmm.paper import census, workloads
 from hdmm.paper.rounding import rounded_loss
+from hdmm.paper.svd import any_svd_bound
 from hdmm.privacy.budget import Budget
 from hdmm.privacy.calibrate import gaussian_sigma
 from hdmm.workload import Encoded, Workload
@@ -84,23 +82,10 @@ def plain_error(case: Case, norm: Norm) -> Mapping[str, Any]:
 def svd_error(case: Case, norm: Norm) -> Mapping[str, Any]:
     """The SVD bound, if it can be computed."""
     encoded = encoded_case(case)
-    bound = svd_bound(encoded.gram())
-    if bound is None:
-        try:
-            bound = symmetric_svd_bound(encoded.gram())
-        except TooLargeError:
-            return {"reason": "no closed form, and too many different cells for singular values"}
-    return {"squared": bound, "scale": _scale(encoded, norm)}
-
-
-def symmetric_svd_bound(gram: Gram) -> float:
-    """The SVD bound from the blocks of a Gram that treats many cells alike (docs/math.md, section 13).
-
-    It is the dual bound at equal weights. A TooLargeError if too few cells are alike.
-    """
-    symmetry = symmetry_of(gram)
-    roots = [block.root for block in symmetry.blocks]
-    return Orbits(symmetry).reach(roots, roots).bound
+    try:
+        return {"squared": any_svd_bound(encoded.gram()), "scale": _scale(encoded, norm)}
+    except TooLargeError:
+        return {"reason": "no closed form, and too many different cells for singular values"}
 
 
 def root_mean_square(outcome: Mapping[str, Any], key: str = "squared") -> float:

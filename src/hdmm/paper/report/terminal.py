@@ -45,8 +45,16 @@ def number(value: float | None, unit: Unit = "", digits: int = 2) -> str:
     if unit == "bytes":
         return bytes_text(round(value))
     if unit == "seconds":
-        return f"{value:.3g} s"
+        return _duration(value)
     return f"{value:,.{digits}f}"
+
+
+def _duration(seconds: float) -> str:
+    """A time to two digits: `35 µs`, `1.2 ms`, `0.12 s`, `310 s`."""
+    for unit, share in (("µs", 1e-6), ("ms", 1e-3)):
+        if float(f"{seconds:.2g}") < 100 * share:
+            return f"{float(f'{seconds / share:.2g}'):g} {unit}"
+    return f"{float(f'{seconds:.2g}'):g} s"
 
 
 def _table(heading: str, section: Section, cells: Sequence[Cell]) -> str:

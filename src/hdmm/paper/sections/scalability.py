@@ -96,6 +96,7 @@ class Scalability(Section):
                 ]
                 for column in columns
             }
+            # By the names of the operators: fonts without ⊗ would set its label in another one.
             titles = {column: OPERATORS[column].name if column in OPERATORS else column for column in columns}
             return {titles[column]: curve for column, curve in found.items() if curve}
 
@@ -106,7 +107,8 @@ class Scalability(Section):
         return {
             "scalability-opt0": figure(
                 panel(
-                    "OPT_0 on all ranges: time to a strategy",
+                    "Time of OPT_0",
+                    "all ranges of one attribute",
                     curves(_OPT0, _CELLS["Gaussian"], tuple(_NOISES)),
                     Axis("cells", tuple(n for n in (64, 256, 1024, 4096, 16384, 65536) if n <= largest)),
                 ),
@@ -114,16 +116,19 @@ class Scalability(Section):
             "scalability-operators": figure(
                 panel(
                     f"Time of operators on {_DIMENSION} attributes",
+                    "ten products of all ranges, Laplace noise",
                     by_size,
                     Axis("cells of each attribute", _upto((2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), by_size)),
                 ),
                 panel(
                     f"Time of operators on attributes of {_SIZE} cells",
+                    "ten products of all ranges, Laplace noise",
                     by_number,
                     Axis("attributes", _upto((2, 4, 6, 8, 10, 15), by_number), log=False),
                 ),
                 panel(
                     "Time to reconstruct all counts",
+                    f"{_DIMENSION} attributes, Gaussian noise",
                     vectors,
                     Axis("cells of the domain", _upto((10, 1e3, 1e5, 1e8), vectors)),
                 ),

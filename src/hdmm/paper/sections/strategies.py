@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PANELS: dict[str, tuple[str, str, float, Rule]] = {
     "cholesky": ("Cholesky", "Gaussian", 12.26, AtMost()),
     "p-identity": ("p-Identity, p = 16", "Laplace", 8.07, AtMost()),
-    "hierarchy": ("hierarchy, b = 16", "Laplace", 8.90, Equal()),
+    "hierarchy": ("Hierarchy, b = 16", "Laplace", 8.90, Equal()),
 }
 """The titles of the panels, their noise, and the RMSE that the paper's tables have for them."""
 _EXTRA_QUERIES = 13
