@@ -291,7 +291,8 @@ for name, run in {
     "a negation on 2^60 values": lambda _: Workload(VAST).add("q", a=~Identity()),
     "missing among 2^60 values": lambda _: Workload(VAST).add("q", c=Prefix()),
     "an order of 2^60 values": lambda _: Workload(VAST).add("q", a=Permuted(Prefix(), [1, 2])),
-    "a range of 2^60 values": lambda _: Workload(VAST).add("q", a=Ranges([(0, 5)])),
+    "a range of 2^60 values": lambda _: hdmm.select(Workload(VAST).add("q", a=Ranges([(0, 5)]))),
+    "prefixes of 2^60 values": lambda _: hdmm.select(Workload(VAST).add("q", a=Prefix()), "gaussian"),
     "every value of 2^60": lambda _: hdmm.select(Workload(VAST).add("q", a=Identity(), b=Identity(), c=Identity())),
     "comparisons of 2^20 values": lambda _: Workload(WIDE).add(
         "q", where=" OR ".join(f"c = {i}" for i in range(5000)) + " OR d = 1"
@@ -300,9 +301,6 @@ for name, run in {
     "nested parentheses": lambda _: Workload(WIDE).add("q", where="(" * 100_000 + "d = 1" + ")" * 100_000),
     "nested negations": lambda _: Workload(WIDE).add("q", where="NOT " * 100_000 + "d = 1"),
     "a condition of megabytes": lambda _: Workload(WIDE).add("q", where="d = 1" + " OR d = 1" * 1_000_000),
-    "a union of ranges": lambda _: Workload(WIDE).add("q", c=Ranges([(0, 1)] * 100) | Ranges([(1, 2)] * 100)),
-    "ranges": lambda _: Workload(WIDE).add("q", c=Ranges([(0, 1)] * 1000)),
-    "values": lambda _: Workload(WIDE).add("q", c=Values([1] * 1000)),
     "a word beyond any name": lambda _: Workload(WIDE).add("q", where="x" * 500_000 + " = 1"),
     "levels over ranges again and again": lambda _: Integers(
         0, (1 << 24) - 1, levels={"l": {"x": [(0, (1 << 24) - 1)] * 5000}}

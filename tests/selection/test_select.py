@@ -189,7 +189,7 @@ def test_a_domain_that_fits_no_memory_is_planned_where_no_vector_is_needed():
 def test_a_domain_that_fits_no_memory_is_refused_where_the_vector_is_needed():
     wide = hdmm.Schema({f"a{i}": range(10) for i in range(30)})
     workload = hdmm.Workload(wide).add("all", {name: hdmm.Identity() for name in wide})
-    with pytest.raises(hdmm.errors.TooLargeError, match=r"1.0e30 answers.*ask for fewer"):
+    with pytest.raises(hdmm.errors.TooLargeError, match=r"1.0e30 cells.*ask for fewer"):
         hdmm.select(workload)
 
 
