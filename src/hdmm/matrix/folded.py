@@ -36,12 +36,12 @@ _MAX_NORM = 1 << 62
 """The largest squared length of a column of integers, so that 64 bits hold it."""
 _LEAST_WEIGHT = 1e-9
 """The least ratio of an eigenvalue to the largest: below it, least squares would be rounding errors."""
-_MAX_WEIGHTS = 1 << 20
+_MAX_WEIGHTS = 1 << 16
 """The most weights of measurements that are written out for the moments of sums."""
 _ROUNDING = 1e-12
 """More than floats round a scale up."""
-_ARRAYS = 32
-"""Arrays of the number of cells that the variances take."""
+_ARRAYS = 96
+"""Arrays of the number of cells that variances and exact convolutions take."""
 _ALMOST = 1 - 1e-6
 """The largest share of a sum's standard deviation that one of many measurements has."""
 

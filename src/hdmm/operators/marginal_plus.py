@@ -25,6 +25,7 @@ from hdmm.operators.marginals.demand import LEAST_SHARE, MAX_CELLS, MAX_RESIDUAL
 from hdmm.operators.marginals.weights import ListedMarginals, WeightedMarginals, settle
 from hdmm.operators.opt0.equal_cells import kinds_of_cells
 from hdmm.operators.opt0.gaussian import opt0_gaussian
+from hdmm.operators.opt0.hats import opt0_hats
 from hdmm.operators.opt0.laplace import opt0_laplace, usual_queries
 from hdmm.optimise.descent import DEFAULT, Effort
 from hdmm.parallel import one_blas_thread
@@ -33,7 +34,7 @@ from hdmm.workload import Encoded
 _MAX_BASE_CELLS = 2048
 """The most cells of an attribute with a base that is written out."""
 _MANY_CELLS = 1 << 17
-"""From this many cells on, fewer bases are tried."""
+"""From this many cells on, fewer bases are tried; under Laplace noise, from those on that are not written out."""
 _MAX_ROUNDS = 4
 _LEAST_GAIN = 1e-3
 """A round that improves the loss by less than this ratio is the last."""
@@ -114,7 +115,7 @@ class _Bases:
                 best = self._improve(i, best)
                 if self._effort.over:
                     return
-            if best.error > before * (1 - _LEAST_GAIN):
+            if best.error > before * (1 - _LEAST_GAIN) or (self._norm == 1 and any(map(self._large, self.searched))):
                 break
 
     def matrices(self) -> Mapping[int, Matrix]:
@@ -144,7 +145,8 @@ class _Bases:
         slopes = self.subsets.slopes(i, weights, [base.errors for base in self._bases])
         demanded = self._demanded(i, slopes / slopes.max())
         scale = demanded.trace() / demanded.size
-        for share in _FEW_SHARES if demanded.size >= _MANY_CELLS else _TOTAL_SHARES:
+        few = demanded.size >= _MANY_CELLS or (self._large(i) and self._norm == 1)
+        for share in _FEW_SHARES if few else _TOTAL_SHARES:
             base = self._base(i, self._opt0(_with_total(demanded, share * scale), i))
             if base is None:
                 continue
@@ -167,6 +169,9 @@ class _Bases:
     def _opt0(self, gram: AxisGram, i: int) -> Matrix:
         if self._norm == 2:
             return opt0_gaussian(gram, effort=self._effort).matrix
+        if self._large(i):
+            solution = opt0_hats(gram, effort=self._effort)
+            return Identity(gram.size) if solution is None else solution.matrix
         before = self._bases[i].matrix
         effort = replace(self._effort, restarts=1 if isinstance(before, Identity) else 0)
         p = usual_queries(gram.size)

@@ -17,7 +17,9 @@ from hdmm.matrix import AxisGram, Gram, Identity, Matrix, Total
 from hdmm.matrix.axes import Axes
 from hdmm.matrix.axis_gram import SumGram
 from hdmm.matrix.gram import GramTerm
+from hdmm.operators.merged_cells import merged_cells
 from hdmm.operators.opt0.fourier_root import normalised_root
+from hdmm.operators.opt0.gaussian import opt0_gaussian
 from hdmm.operators.residual_search import MANY_CELLS, ResidualSearch
 from hdmm.operators.weights import dyadic
 from hdmm.optimise.descent import Effort
@@ -70,6 +72,9 @@ def normalised_part(gram: AxisGram) -> Matrix:
         return Total(gram.size)
     if pair is not None and pair[1] <= pair[0] * (1 + _LEAST_SHARE):
         return Identity(gram.size)
+    merged = merged_cells(gram)
+    if merged is not None:
+        return (merged.expanded(opt0_gaussian(merged.gram)) if merged.searched else merged.counts).matrix
     squares = gram.as_squares()
     assert squares is not None
     return normalised_root(gram, squares).matrix
