@@ -1,11 +1,11 @@
 """Attributes of very many values, end to end: plan, release of a CSV of a million records, answers, one by one.
 
 For each number of values, question and noise a spec of one attribute is planned by each operator, saved, loaded and
-released with all its tables; the release is loaded, and asked 10,000 random prefixes or ranges. ε = 1, with δ = 1e-6
+released with all its tables; the release is loaded, and asked 10,000 random prefixes or 200 ranges. ε = 1, with δ = 1e-6
 under Gaussian noise.
 
 - rmse: the predicted one; ratio: that to the least among the operators of this run
-- found: the root mean square of the errors of the 10,000 answers over their standard errors, and the share of their 95%
+- found: the root mean square of the errors of these answers over their standard errors, and the share of their 95%
   intervals that hold the truth; both scatter, since these answers share their noise
 - memory: the most that the process of a case had while it released, over what the plan said that it needs
 - answer: milliseconds of the first answer to one range after loading, and of a later one
@@ -34,7 +34,7 @@ from hdmm.plans.footprint import needed
 
 BUDGETS = {"gaussian": hdmm.Budget("1", "1e-6"), "laplace": hdmm.Budget("1")}
 QUESTIONS = {"prefixes": hdmm.Prefix(), "ranges": hdmm.AllRange()}
-ASKED = 10_000
+ASKED = {"prefixes": 10_000, "ranges": 200}
 HEADER = ("values", "question", "noise", "operator", "plan s", "rmse", "ratio", "release s", "memory", "MB", "found")
 ROW = "{:>9} {:<9} {:<9} {:<10} {:>7} {:>8} {:>6} {:>10} {:>7} {:>6} {:>6} {:>7} {:>14}"
 
@@ -101,7 +101,7 @@ def _one_answer(release: hdmm.Release, values: int, number: int) -> float:
 
 def _compared(release: hdmm.Release, csv: Path, case: Case) -> tuple[float, float]:
     """The root mean square of errors over standard errors, and how often intervals hold the truth."""
-    ends = np.sort(np.random.default_rng(2).integers(0, case.values, (ASKED, 2)), axis=1)
+    ends = np.sort(np.random.default_rng(2).integers(0, case.values, (ASKED[case.question], 2)), axis=1)
     if case.question == "prefixes":
         ends[:, 0] = 0
     asked = hdmm.Workload(release.plan.workload.schema).add("some", value=hdmm.Ranges(ends.tolist()))

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from time import perf_counter
 
 from hdmm.text import text_table
@@ -23,11 +23,12 @@ def main() -> int:
     start = perf_counter()
     tallies = {name: Tally() for name in ([] if given.faults else given.sources)}
     with ThreadPoolExecutor(given.jobs) as pool:
-        for _ in pool.map(lambda name: campaign(name, given.quick, tallies[name]), tallies):
-            pass
-    rows = [row for name, tally in tallies.items() for row in _rows(name, tally)]
-    if rows:
-        print(text_table(("source", "unit", "neighbours", "violations"), rows))
+        running = {pool.submit(campaign, name, given.quick, tally): name for name, tally in tallies.items()}
+        for done in as_completed(running):
+            done.result()
+            name = running[done]
+            print(text_table(("source", "unit", "neighbours", "violations"), _rows(name, tallies[name])))
+            print(f"{perf_counter() - start:.0f} seconds so far\n", flush=True)
     wrong = sum(len(tally.texts) for tally in tallies.values())
     missed = plant_all()
     replayed = sum(count for tally in tallies.values() for count in tally.replayed.values())
