@@ -1,8 +1,8 @@
 """Attributes of very many values, end to end: plan, release of a CSV of a million records, answers, one by one.
 
 For each number of values, question and noise a spec of one attribute is planned by each operator, saved, loaded and
-released with all its tables; the release is loaded, and asked 10,000 random prefixes or 200 ranges. ε = 1, with δ = 1e-6
-under Gaussian noise.
+released with all its tables; the release is loaded, and asked 10,000 random prefixes or 200 ranges. ε = 1, and
+δ = 1e-6 under Gaussian noise.
 
 - rmse: the predicted one; ratio: that to the least among the operators of this run
 - found: the root mean square of the errors of these answers over their standard errors, and the share of their 95%
