@@ -36,7 +36,7 @@ def test_an_attribute_that_falls_back_to_counts_is_named_with_a_remedy() -> None
 
 def test_the_candidate_is_listed_with_the_reason() -> None:
     (reason,) = counted().candidates["reason"].to_pylist()
-    assert reason == "counted value by value, for want of better queries about so many: 'code' (12,000 values)"
+    assert reason == "counted value by value, because no better queries are found for this many: 'code' (12,000 values)"
 
 
 def test_the_note_is_in_the_description_and_survives_a_file(tmp_path: Path) -> None:

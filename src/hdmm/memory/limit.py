@@ -22,7 +22,7 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _LEAST_ADVISED = 8
 """Gigabytes that a message proposes at least."""
 _MOST_ADVISED = 64
-"""A need of more than so many times the limit is not met by more memory."""
+"""More memory is not suggested if more than this many times the limit is needed."""
 
 _LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
 

@@ -41,7 +41,7 @@ def counted_reason(axes: list[int], workload: Encoded) -> str | None:
     if not axes:
         return None
     named = ", ".join(f"{workload.attribute(axis)} ({count_text(workload.sizes[axis])} values)" for axis in axes)
-    return f"counted value by value, for want of better queries about so many: {named}"
+    return f"counted value by value, because no better queries are found for this many: {named}"
 
 
 def notes(plan: Plan) -> list[str]:
@@ -64,7 +64,7 @@ def unlisted_notes(workload: Encoded) -> list[str]:
 
 
 def _remedy(domain: Domain) -> str:
-    """What to declare instead of so many values."""
+    """What to declare instead of this many values."""
     if isinstance(domain, (Dates, Times)):
         return f"declare coarser cells ({either(python='by=', command='by:')}), or ask about a level"
     if isinstance(domain, (Integers, Bins)):

@@ -53,7 +53,7 @@ class Predicates(ABC):
         return matrix.Complement(inner)
 
     def written(self, cells: int) -> int:
-        """How many rows are written out over an attribute of so many cells, as far as known now. Default: none."""
+        """How many rows are written out over an attribute of this many cells, as far as known now. Default: none."""
         return 0
 
     def conditional(self) -> bool:
