@@ -168,11 +168,14 @@ def query_types(matrix: Matrix, inverse: Matrix, means: Array | None = None) -> 
 
 
 def some_rows(marks: Array) -> RowTypes:
-    """Types of rows by any marks: in ``means`` the marks of a row of each type, and last the number of that row."""
+    """Types of rows by any marks: in ``means`` the marks of a row of each type, and last the number of that row.
+
+    Their entries are not known here: the estimator that has made the marks reads them.
+    """
     first_rows, labels = _equal_rows(_significant(marks))
 
     def read(start: int, stop: int) -> Entries:
-        raise NotImplementedError("only an estimator that has made the marks knows the entries")
+        raise TypeError("these types have marks and no entries; the estimator that made the marks reads them")
 
     return RowTypes(labels, len(first_rows), 1, read, None, np.column_stack([marks[first_rows], first_rows]))
 

@@ -101,7 +101,7 @@ class SpansGram(AxisGram):
 
 
 def many_cells(n: int) -> bool:
-    """Whether an attribute has so many cells that a matrix of a row for each cell is not written out."""
+    """Whether an attribute has too many cells to write out a matrix with a row for each."""
     return n * n > DENSE_LIMIT
 
 
