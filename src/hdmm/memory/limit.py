@@ -44,7 +44,7 @@ def memory_limit() -> int:
 
 
 def more_memory(needed: int | None = None) -> str:
-    """The end of a list of remedies, such as ``, or allow more memory (--memory 26GB)``; empty if no machine has that."""
+    """The end of a list of remedies: ``, or allow more memory (--memory 26GB)``; empty if no machine has that."""
     limit = memory_limit()
     if needed is not None and needed > _MOST_ADVISED * limit:
         return ""
